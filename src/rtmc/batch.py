@@ -1,0 +1,97 @@
+"""Lay out the rollouts of many groups as flat arrays: what every estimator reads.
+
+Ragged data stay flat: R rollouts with S steps in all, step after step, rollout after rollout,
+group after group. ``rollout_of_step`` and ``group_of_rollout`` say what belongs where.
+
+Sums over groups, states and cells are taken in the order of the values, not of the input, so that
+permuting rollouts or renaming them changes no result, to the last bit.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Batch", "Floats", "Ints", "mean_by", "std_by", "sum_by"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rollouts that vote in the statistics, and only these.
+
+    Attributes:
+        group_of_rollout: shape (R,), ascending from 0.
+        rollout_of_step: shape (S,), ascending; a rollout without steps has none.
+        starts: shape (R + 1,), rollout i has the steps ``starts[i] … starts[i + 1] − 1``.
+        outcomes: shape (R,), undiscounted outcome R of each rollout.
+        rewards: shape (S,), r_t with the outcome in the last step and the validation bonus.
+        returns: shape (S,), G_t = Σ_{l≥0} γ^l r_{t+l}.
+        step_rewards: shape (S,), what the environment gave at the step itself.
+        states: shape (S, L), ids of the states in which each step acted, one column a level;
+            never equal across groups.
+        actions: shape (S, L), ids of the actions.
+        discount: γ, in (0, 1].
+    """
+
+    group_of_rollout: Ints
+    rollout_of_step: Ints
+    starts: Ints
+    outcomes: Floats
+    rewards: Floats
+    returns: Floats
+    step_rewards: Floats
+    states: Ints
+    actions: Ints
+    discount: float
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.group_of_rollout[-1]) + 1 if len(self.group_of_rollout) else 0
+
+    @property
+    def group_of_step(self) -> Ints:
+        """Group of each step, shape (S,)."""
+        return self.group_of_rollout[self.rollout_of_step]
+
+    @property
+    def time(self) -> Ints:
+        """Index of each step in its rollout, shape (S,)."""
+        return np.arange(len(self.rollout_of_step)) - self.starts[self.rollout_of_step]
+
+
+def sum_by(values: Floats, ids: Ints, size: int) -> Floats:
+    """Sum values by id, each sum in ascending order of its values.
+
+    Args:
+        values: shape (n,).
+        ids: shape (n,), in [0, size).
+        size: number of sums.
+
+    Returns:
+        Sums, shape (size,); 0 where an id does not occur.
+    """
+    order = np.lexsort((values, ids))
+    return np.bincount(ids[order], weights=values[order], minlength=size)
+
+
+def mean_by(values: Floats, ids: Ints, size: int) -> Floats:
+    """Average values by id as ``sum_by`` sums them; NaN where an id does not occur."""
+    count = np.bincount(ids, minlength=size)
+    with np.errstate(invalid="ignore"):
+        return sum_by(values, ids, size) / count
+
+
+def std_by(values: Floats, ids: Ints, size: int, sample: bool = False) -> Floats:
+    """Take the population (or sample) standard deviation of values by id.
+
+    NaN where an id does not occur; 0 for a single value.
+    """
+    mean = mean_by(values, ids, size)
+    count = np.bincount(ids, minlength=size).astype(float)
+    squares = sum_by((values - mean[ids]) ** 2, ids, size)
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(squares / (np.maximum(count - 1, 1) if sample else count))

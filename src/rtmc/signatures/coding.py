@@ -1,0 +1,92 @@
+"""Sign the steps of coding agents: the face of this package for trajectories of tool calls."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rtmc.errors import OptionError
+from rtmc.rollouts import Rollout, Step
+from rtmc.signatures.effects import Effect, action_key, coarse_key
+from rtmc.signatures.session import Session
+from rtmc.signatures.signer import Interner, Signatures
+from rtmc.signatures.states import LEVELS, Progress
+from rtmc.signatures.tools import Tools
+
+__all__ = ["CodingSigner", "SignedStep", "step_effects"]
+
+DIGEST_CHARS = 16
+_THINK = [Effect("think")]
+
+
+class SignedStep(NamedTuple):
+    """One step, signed: its effects, and a state key and an action key for every level asked."""
+
+    effects: list[Effect]
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    validated: int
+
+
+def step_effects(tools: Tools, step: Step) -> list[Effect]:
+    """Say what a step did: the effects of its calls in order; prose alone is a thought."""
+    if not step.calls:
+        return _THINK
+    if len(step.calls) == 1:
+        return tools.effects(step.calls[0])
+    return [effect for call in step.calls for effect in tools.effects(call)]
+
+
+class CodingSigner:
+    """Reduce steps of coding agents to keys.
+
+    Args:
+        levels: one level, or a chain of levels from coarse to fine. In a chain the key of a level
+            is the pair of the key before it and its own, so that every chain is a refinement.
+        hash_chars: number of hex digits of a digest that are compared (the paper takes 4, which
+            collide in one of twenty groups with 80 distinct edits).
+    """
+
+    def __init__(self, levels: Sequence[str] = ("paper",), hash_chars: int = DIGEST_CHARS) -> None:
+        unknown = [level for level in levels if level not in LEVELS]
+        if unknown or not levels:
+            raise OptionError(
+                f"unknown level {', '.join(unknown) or '(none)'}; expected some of {', '.join(LEVELS)}"
+            )
+        if not 1 <= hash_chars <= DIGEST_CHARS:
+            raise OptionError(f"hash_chars is {hash_chars}; expected 1 … {DIGEST_CHARS}")
+        self.levels = tuple(levels)
+        self.hash_chars = hash_chars
+        self.unparsed = 0
+
+    def steps(self, rollout: Rollout) -> list[SignedStep]:
+        """Sign every step of a rollout."""
+        session = Session(rollout.root, rollout.persistent_shell)
+        tools = Tools(session)
+        progress = Progress(self.hash_chars)
+        signed: list[SignedStep] = []
+        for step in rollout.steps:
+            effects = step_effects(tools, step)
+            states = tuple(progress.key(level) for level in self.levels)
+            fine = action_key(effects, self.hash_chars)
+            actions = tuple(
+                coarse_key(effects) if level == "coarse" else fine for level in self.levels
+            )
+            signed.append(SignedStep(effects, states, actions, progress.apply(effects)))
+        self.unparsed += session.unparsed
+        return signed
+
+    def sign(self, rollouts: Sequence[Rollout]) -> Signatures:
+        """Sign the steps of all rollouts, in order."""
+        states, actions = Interner(), Interner()
+        unparsed = self.unparsed
+        signed = [step for rollout in rollouts for step in self.steps(rollout)]
+        shape = (len(signed), len(self.levels))
+        return Signatures(
+            np.array([states.ids(step.states) for step in signed], dtype=np.int64).reshape(shape),
+            np.array([actions.ids(step.actions) for step in signed], dtype=np.int64).reshape(shape),
+            np.array([step.validated for step in signed], dtype=np.int64),
+            states.keys,
+            actions.keys,
+            self.unparsed - unparsed,
+        )

@@ -1,0 +1,161 @@
+"""Read off an observation what a command came to: tests passed, an edit was refused.
+
+Nothing else of an observation enters a key, so volatile text (durations, addresses, dates) does
+no harm here; ``scrub`` removes it from commands.
+"""
+
+import re
+
+__all__ = ["clean", "is_refusal", "missing_files", "scrub", "test_results", "timed_out"]
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+_OVERWRITTEN = re.compile(r"[^\n\x08]\x08")
+
+
+def clean(text: str) -> str:
+    """Remove ANSI codes, carriage returns and what backspaces have overwritten."""
+    if "\x1b" in text:
+        text = _CONTROL.sub("", text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    while "\x08" in text:
+        shorter = _OVERWRITTEN.sub("", text)
+        text = shorter if shorter != text else text.replace("\x08", "")
+    return text
+
+
+# --- volatile text in commands -----------------------------------------------------------------
+
+_VOLATILE = (
+    (re.compile(r"\b0x[0-9a-fA-F]{4,}\b"), "0x*"),
+    (re.compile(r"/tmp/tmp[.\w-]{4,}"), "/tmp/tmp*"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\b"), "<date>"),
+    (re.compile(r"(?<=[\w\]]):\d{2,5}(?=/|\s|$|['\"])"), ":<port>"),
+    (re.compile(r"((?:--?port[= ]|\bport=|\bPORT=))\d{2,5}\b"), r"\1<port>"),
+    (re.compile(r"((?:^|\s)(?:kill|wait)(?:\s+-\w+)*(?:\s+\d+)+)"), "kill <pid>"),
+    (re.compile(r"((?:--pid[= ]|\s-p )\s*)\d{2,7}\b"), r"\1<pid>"),
+    (re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b"), "<time>"),
+)
+
+
+def scrub(command: str) -> str:
+    """Replace addresses, temporary paths, dates, ports, process ids and durations by marks."""
+    if not any(char.isdigit() for char in command) and "/tmp/tmp" not in command:
+        return command
+    for pattern, mark in _VOLATILE:
+        command = pattern.sub(mark, command)
+    return command
+
+
+# --- test runners ------------------------------------------------------------------------------
+
+# One alternative per runner's own summary line. What they count decides; see _result.
+_SUMMARY = re.compile(
+    r"""
+    ^=+[ ](?P<pytest>[^\n]*?\b(?:passed|failed|errors?|skipped|no\ tests\ ran|deselected|xfailed
+        |xpassed|warnings?)\b[^\n]*?)[ ]=+$
+  | ^(?P<quiet>(?:\d+[ ](?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)
+        (?:,[ ])?)+[ ]in[ ][\d.:]+s?[^\n]*|no[ ]tests[ ]ran[ ]in[ ][^\n]*)$
+  | ^Ran[ ](?P<ran>\d+)[ ]tests?[ ]in[ ][^\n]*\n\s*\n?(?P<unittest>OK|FAILED|NO[ ]TESTS[ ]RAN)[^\n]*$
+  | ^=+[ ]tests[ ]finished:[ ](?P<sympy>[^\n]*?)[ ]=+$
+  | ^test[ ]result:[ ](?P<cargo>ok|FAILED)\.
+  | ^Tests:[ ]+(?P<jest>[^\n]*\btotal)\b
+  | ^(?P<go>ok|FAIL)[ \t]+\S+(?:[ \t]+(?:[\d.]+s|\(cached\)|\[build[ ]failed\])|$)
+  | ^(?P<tap>\#[ ]fail[ ]+\d+)$
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_COUNT = re.compile(r"(\d+) (passed|failed|error|errors|exceptions?)\b")
+_NOT_FOUND = re.compile(
+    r"(?:No module named '?pytest\b|ERROR: file or directory not found|ImportError while loading "
+    r"conftest|error: unrecognized arguments|command not found)"
+)
+
+
+def test_results(output: str) -> list[str]:
+    """Read the runners' own summaries, in order: ``pass``, ``fail`` or ``error`` each."""
+    found = [_result(match) for match in _SUMMARY.finditer(output)]
+    if not found and _NOT_FOUND.search(output):
+        return ["error"]
+    return [result for result in found if result]
+
+
+def _result(match: re.Match[str]) -> str:
+    text = match["pytest"] or match["quiet"] or match["sympy"] or match["jest"]
+    if text is not None:
+        counts = {word.rstrip("s"): int(n) for n, word in _COUNT.findall(text)}
+        if counts.get("failed") or (match["sympy"] and counts.get("exception")):
+            return "fail"
+        if counts.get("error") or "no tests ran" in text:
+            return "error"
+        if counts.get("passed"):
+            return "pass"
+        # everything skipped or expected to fail passes; everything deselected ran nothing
+        if "deselected" in text:
+            return "error"
+        return "pass" if "skipped" in text or "xfailed" in text else ""
+    if match["ran"] is not None:
+        if match["ran"] == "0" or match["unittest"].startswith("NO"):
+            return "error"
+        return "pass" if match["unittest"] == "OK" else "fail"
+    if match["cargo"]:
+        return "pass" if match["cargo"] == "ok" else "fail"
+    if match["go"]:
+        return "pass" if match["go"] == "ok" else "fail"
+    return "pass" if match["tap"].endswith(" 0") else "fail"
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+_REFUSED = re.compile(
+    r"""^\s*(?:
+        ERROR: | Error: | error: | Invalid\b | No[ ]replacement[ ]was | Multiple[ ]occurrences
+      | Your[ ]proposed[ ]edit[ ]has[ ]introduced | No[ ]match[ ]found | No[ ]occurrences
+      | File[ ](?:\S+[ ])?(?:not[ ]found|does[ ]not[ ]exist|has[ ]not[ ]been[ ]read)
+      | String[ ]to[ ]replace[ ]not[ ]found | Found[ ]\d+[ ]matches[ ]of[ ]the[ ]string[ ]to[ ]replace
+      | No[ ]file[ ]open | No[ ]changes[ ]to[ ]make | The[ ]path[ ]\S+[ ]does[ ]not[ ]exist
+      | Usage: | <tool_use_error> | Text[ ]not[ ]found | Path[ ](?:not[ ]found|does[ ]not)
+      | InputValidationError | \[?ERROR\b | Cannot[ ] | No[ ]edit[ ]history[ ]found
+      | old_str[ ]and[ ]new_str | Parameter[ ]`
+    )""",
+    re.VERBOSE,
+)
+_REFUSED_INSIDE = (
+    "did not appear verbatim",
+    "Your changes have NOT been applied",
+    "No replacement was performed",
+)
+
+
+def is_refusal(output: str) -> bool:
+    """Tell whether an editor or viewer answered that it did nothing."""
+    if _REFUSED.match(output):
+        return True
+    head = output[:2000]
+    return any(phrase in head for phrase in _REFUSED_INSIDE)
+
+
+_MISSING = re.compile(
+    r"^(?:\w+: )?(?:line \d+: )?(?:[\w./-]+: )?(?:can't read |cannot open |cannot access |"
+    r"can't open file |cannot stat |cannot remove )?['\"‘]?(?P<path>[^\n'\"’:]+?)['\"’]?"
+    r"(?: for reading)?: (?:\[Errno 2\] )?No such file or directory",
+    re.MULTILINE,
+)
+
+
+def missing_files(output: str) -> set[str]:
+    """Collect the paths of which a command said that there is no such file."""
+    if "No such file" not in output:
+        return set()
+    return {match["path"] for match in _MISSING.finditer(output)}
+
+
+_TIMED_OUT = re.compile(
+    r"timed out after \d|EXECUTION TIMED OUT|TimeoutExpired|command timed out|Command timed out"
+    r"|no change in (?:output|terminal) .{0,20}seconds|was killed because it (?:exceeded|timed)",
+)
+
+
+def timed_out(output: str) -> bool:
+    """Tell whether the harness says in an observation's first or last lines that it gave up."""
+    return bool(_TIMED_OUT.search(output[:300]) or _TIMED_OUT.search(output[-600:]))

@@ -1,0 +1,375 @@
+"""Follow one rollout's shell: what each command line did, where it ran, what it came to.
+
+The exit code of a command line is believed only of the commands it speaks for: the last one, or
+all of ``a && b`` where it is zero; never of what stands before a pipe, a ``;``, ``|| true`` or in
+a loop. A test runner's own summary comes first.
+"""
+
+from posixpath import basename
+
+from rtmc.signatures import results
+from rtmc.signatures.commands import (
+    NOOP,
+    PATH_LOOKUP,
+    Place,
+    awk_scope,
+    effects_of,
+    head_scope,
+    is_filter,
+    run_digest,
+    sed_parts,
+    sed_scopes,
+    tail_scope,
+    unwrap,
+)
+from rtmc.signatures.effects import Effect, digest, edit_digest
+from rtmc.signatures.shell import Command, Pipeline, split, unquote
+
+__all__ = ["Session"]
+
+_SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+_CONTROL_KEYS = frozenset(("C-c", "C-d", "C-z", "C-l", "^C", "^D"))
+_SHOWS = frozenset(("view", "search", "noop"))
+_GREPS = frozenset(("grep", "egrep", "fgrep", "rg", "ag", "ack", "git"))
+_SAFE = frozenset(("noop", "create", "view", "finish"))
+_TIMEOUT_EXIT = 124
+
+# An effect and where its exit code could be found: number of its pipeline, and whether it is
+# the pipeline's last command, whose exit code the pipeline has.
+_Placed = tuple[Effect, int, bool]
+
+
+class Session:
+    """The shell of one rollout.
+
+    Attributes:
+        place: current directory and root.
+        unparsed: number of command lines that no parser understood.
+    """
+
+    def __init__(self, root: str | None = None, persistent: bool = True) -> None:
+        self.place = Place(root)
+        self.persistent = persistent
+        self.unparsed = 0
+        self._seen: set[str] = set()
+        self._previous = ""
+
+    def start_in(self, directory: str) -> None:
+        """Set the current directory from what the trajectory recorded."""
+        here = self.place.path(directory)
+        self.place.cwd = "" if here == "." else here
+
+    def see(self, effects: list[Effect]) -> None:
+        """Remember files that exist, so that writing onto them counts as modifying."""
+        for effect in effects:
+            if (
+                effect.result != "err"
+                and effect.target
+                and effect.kind in ("view", "create", "modify")
+            ):
+                self._seen.add(effect.target)
+
+    def run(
+        self, text: str, output: str | None, exit_code: int | None, timed_out: bool
+    ) -> list[Effect]:
+        """Say what a command line did.
+
+        Args:
+            text: as typed.
+            output: what it printed, None where nothing is recorded.
+            exit_code: of the whole line, None where unknown.
+            timed_out: the harness stopped it.
+        """
+        stripped = text.strip()
+        if not stripped or stripped in _CONTROL_KEYS:
+            return [NOOP]
+        if not self.persistent:
+            self.place.cwd = ""
+        pipelines = split(text)
+        if pipelines is None:
+            self.unparsed += 1
+            effect = Effect("execute", digest=digest(stripped))
+            return self._with_results([(effect, 0, True)], [], output, exit_code, timed_out)
+        placed = self._line(pipelines)
+        if not placed:
+            return [NOOP]
+        effects = self._with_results(placed, pipelines, output, exit_code, timed_out)
+        for at, effect in enumerate(effects):
+            if effect.kind == "finish":  # what stands behind it in the same action did not count
+                effects = effects[: at + 1]
+                break
+        self.see(effects)
+        return effects
+
+    # --- what it did ---------------------------------------------------------------------------
+
+    def _line(self, pipelines: list[Pipeline]) -> list[_Placed]:
+        placed: list[_Placed] = []
+        outer: list[str] = []
+        for number, pipeline in enumerate(pipelines):
+            first = pipeline.commands[0].argv
+            if first == ("(",):
+                outer.append(self.place.cwd)
+            elif first == (")",):
+                self.place.cwd = outer.pop() if outer else self.place.cwd
+            else:
+                self._change_directory(pipeline)
+                placed += [(e, number, own) for e, own in self._pipeline(pipeline)]
+        return placed
+
+    def _change_directory(self, pipeline: Pipeline) -> None:
+        argv = pipeline.commands[0].argv
+        if not argv or argv[0] not in ("cd", "pushd") or len(pipeline.commands) > 1:
+            return
+        words = [word for word in argv[1:] if word[:1] != "-" or word == "-"]
+        here = self.place.cwd
+        if words[:1] == ["-"]:
+            self.place.cwd = self._previous
+        else:
+            target = self.place.path(words[0] if words else "~")
+            self.place.cwd = "" if target == "." else target
+        self._previous = here
+
+    def _pipeline(self, pipeline: Pipeline) -> list[tuple[Effect, bool]]:
+        """Say what a pipeline did; each effect with whether the pipeline's exit code is its own."""
+        effects: list[tuple[Effect, bool]] = []
+        last = len(pipeline.commands) - 1
+        typed: str | None = None  # literal text on its way through the pipe
+        for at, command in enumerate(pipeline.commands):
+            argv = command.argv
+            if at and is_filter(argv):
+                effects = [(_shown_less(e, argv), own) for e, own in effects]
+            elif at and argv and basename(argv[0]) == "xargs":
+                effects = self._xargs(argv[1:], effects)
+            else:
+                if at:  # what flows into a program was not looked at
+                    effects = [(e, own) for e, own in effects if e.kind not in _SHOWS]
+                stage = self._command(command, typed if at else None)
+                effects += [(e, at == last) for e in stage]
+            if at != last:
+                typed = _literal(command)
+            # the shell opens the file, whatever becomes of the command
+            effects += [(e, False) for e in self._redirections(command, typed)]
+        kept = [(e, own) for e, own in effects if e.kind != "noop"]
+        return kept or effects[:1] or [(NOOP, True)]
+
+    def _command(self, command: Command, typed: str | None) -> list[Effect]:
+        argv = unwrap(command.argv)
+        stdin = command.stdin if command.stdin is not None else typed
+        if not argv:
+            return [NOOP]
+        name = basename(argv[0])
+        if name in _SHELLS:
+            script = _inline_script(argv[1:], stdin)
+            if script is not None:
+                return self._nested(script)
+        if name == "tee":
+            return self._tee(argv[1:], stdin)
+        if name == "eval":
+            return self._nested(" ".join(argv[1:]))
+        return effects_of(argv, stdin, self.place)
+
+    def _nested(self, script: str) -> list[Effect]:
+        """Look through ``bash -lc "…"``, which has a current directory of its own."""
+        pipelines = split(unquote(script) if script[:1] in "\"'" else script)
+        if pipelines is None:
+            return [Effect("execute", digest=digest(script.strip()))]
+        here = self.place.cwd
+        effects = [effect for effect, _, _ in self._line(pipelines)]
+        self.place.cwd = here
+        return effects or [NOOP]
+
+    def _xargs(
+        self, args: tuple[str, ...], found: list[tuple[Effect, bool]]
+    ) -> list[tuple[Effect, bool]]:
+        words = list(args)
+        while words and words[0][:1] == "-":
+            words = words[2:] if words[0] in ("-I", "-n", "-P", "-L", "-d", "-i") else words[1:]
+        targets = [e.target for e, _ in found if e.kind == "search"] or ["."]
+        inner = effects_of(
+            [*(w for w in words if w != "{}"), targets[0]], None, Place(self.place.root)
+        )
+        if not words or all(effect.kind in _SHOWS for effect in inner):
+            return found
+        rest = [(e, own) for e, own in found if e.kind not in ("view", "noop")]
+        return rest + [(effect, True) for effect in inner]
+
+    def _tee(self, args: list[str], text: str | None) -> list[Effect]:
+        paths = [self.place.path(word) for word in args if word[:1] != "-"]
+        appends = any(word in ("-a", "--append") for word in args)
+        return [
+            self._written(path, text, appends, "tee") for path in paths if path != "/dev/null"
+        ] or [NOOP]
+
+    def _redirections(self, command: Command, typed: str | None) -> list[Effect]:
+        effects: list[Effect] = []
+        for operator, target in command.redirects:
+            if "<" in operator or operator[:1] == "2" or operator.endswith("&"):
+                continue
+            path = self.place.path(target)
+            if path.startswith("/dev/"):
+                continue
+            text = typed if typed is not None else _literal(command)
+            identity = run_digest(command.argv, self.place, command.stdin)
+            effects.append(self._written(path, text, ">>" in operator, identity))
+        return effects
+
+    def _written(self, path: str, text: str | None, appends: bool, command: str) -> Effect:
+        """Write a text, or what a command printed, into a file."""
+        identity = digest(f"output of {command}") if text is None else edit_digest(text)
+        if text is not None and not text.strip():
+            identity = ""
+        if appends or (text is None and path in self._seen):
+            return Effect("modify", path, "insert" if appends else "replace", identity)
+        return Effect("create", path, digest=identity)
+
+    # --- what it came to -----------------------------------------------------------------------
+
+    def _with_results(
+        self,
+        placed: list[_Placed],
+        pipelines: list[Pipeline],
+        output: str | None,
+        exit_code: int | None,
+        timed_out: bool,
+    ) -> list[Effect]:
+        text = output or ""
+        tests = [e for e, _, _ in placed if e.kind == "test"]
+        summaries: list[str] = []
+        if tests and text:
+            summaries = results.test_results(results.clean(text))
+        summary_of = iter(summaries) if len(summaries) == len(tests) else iter(())
+        last_test_only = len(tests) == 1 and summaries
+        missing = {self.place.path(path) for path in results.missing_files(text)}
+        exits = _exit_codes(pipelines, placed, exit_code)
+        runs = [at for at, (e, _, _) in enumerate(placed) if e.kind in ("test", "execute")]
+        out: list[Effect] = []
+        for at, (effect, number, own) in enumerate(placed):
+            exit_of = exits[number] if own and number < len(exits) else None
+            if not pipelines:
+                exit_of = exit_code
+            result = effect.result
+            if timed_out and runs and at == runs[-1]:
+                result = "timeout"
+            elif effect.kind == "test":
+                result = next(summary_of, "") or (summaries[-1] if last_test_only else "")
+                result = result or _test_exit(exit_of)
+            elif effect.kind == "execute":
+                result = _run_exit(exit_of)
+            elif effect.kind in ("view", "search", "modify", "delete", "create", "restore"):
+                result = _refused(effect, exit_of, missing, pipelines, number)
+            out.append(effect._replace(result=result) if result else effect)
+        return out
+
+
+def _literal(command: Command) -> str | None:
+    """Find the literal text that a command prints: a heredoc through cat, an echo, a printf."""
+    argv = command.argv
+    if not argv or argv[0] in (":", "true"):
+        return ""
+    if argv[0] == "cat" and len(argv) <= 2 and command.stdin is not None:
+        return command.stdin
+    if argv[0] in ("echo", "printf"):
+        words = [word for word in argv[1:] if word not in ("-e", "-n", "-en", "-ne")]
+        return " ".join(words).replace("\\n", "\n").replace("\\t", "\t")
+    return None
+
+
+def _inline_script(args: list[str], stdin: str | None) -> str | None:
+    """Find the script of ``bash -lc SCRIPT`` or of a shell that reads standard input."""
+    for at, word in enumerate(args):
+        if word[:1] != "-":
+            return None
+        if word[1:2] != "-" and "c" in word:
+            return args[at + 1] if at + 1 < len(args) else ""
+    return stdin
+
+
+def _shown_less(effect: Effect, argv: tuple[str, ...]) -> Effect:
+    """Narrow a view by the filter behind the pipe; other effects stay what they are."""
+    if effect.kind != "view" or effect.scope == "output":
+        return effect
+    name, args = basename(argv[0]), argv[1:]
+    if name in ("grep", "egrep", "fgrep", "rg"):
+        kind = effect._replace(kind="search", scope="", detail=" ".join(args))
+        return effect if effect.scope == "dir" else kind
+    if effect.scope != "full":
+        return effect
+    scope: str | None = None
+    if name == "head":
+        scope = head_scope(args)
+    elif name == "tail":
+        scope = tail_scope(args)
+    elif name == "sed":
+        scripts, _, _, quiet = sed_parts(args)
+        scopes = sed_scopes("\n".join(scripts)) if quiet else None
+        scope = scopes[0] if scopes else None
+        if quiet and scopes is None:
+            return effect._replace(kind="search", scope="", detail=" ".join(args))
+    elif name in ("awk", "gawk"):
+        scope = awk_scope(args[0]) if args else None
+    elif name == "wc":
+        scope = "stat"
+    return effect._replace(scope=scope) if scope else effect
+
+
+def _exit_codes(
+    pipelines: list[Pipeline], placed: list[_Placed], exit_code: int | None
+) -> list[int | None]:
+    """Give each pipeline the exit code that is known to be its own."""
+    known: list[int | None] = [None] * len(pipelines)
+    if exit_code is None or not pipelines or pipelines[-1].operator == "&":
+        return known
+    safe = [True] * len(pipelines)
+    for effect, number, _ in placed:
+        safe[number] = safe[number] and effect.kind in _SAFE
+    start = len(pipelines) - 1
+    while start and pipelines[start - 1].operator == "&&":
+        start -= 1
+    if start and pipelines[start - 1].operator == "||":
+        return known
+    if any(pipeline.nested for pipeline in pipelines[start:]):
+        return known
+    if exit_code == 0:
+        known[start:] = [0] * (len(pipelines) - start)
+    elif all(safe[start:-1]):
+        known[-1] = exit_code
+    return known
+
+
+def _test_exit(exit_code: int | None) -> str:
+    if exit_code is None:
+        return ""
+    if exit_code == _TIMEOUT_EXIT:
+        return "timeout"
+    return {0: "pass", 1: "fail"}.get(exit_code, "error")
+
+
+def _run_exit(exit_code: int | None) -> str:
+    if exit_code is None:
+        return ""
+    if exit_code == _TIMEOUT_EXIT:
+        return "timeout"
+    return "ok" if exit_code == 0 else "err"
+
+
+def _refused(
+    effect: Effect,
+    exit_code: int | None,
+    missing: set[str],
+    pipelines: list[Pipeline],
+    number: int,
+) -> str:
+    if effect.target in missing and effect.kind != "create":
+        return "err"
+    if not exit_code:
+        return ""
+    argv = pipelines[number].commands[-1].argv if number < len(pipelines) else ()
+    program = basename(argv[0]) if argv else ""
+    if effect.target == PATH_LOOKUP or program in ("diff", "cmp"):
+        return ""  # not found, or different: an answer
+    if effect.kind == "search":
+        return "err" if program in _GREPS and exit_code > 1 else ""
+    if program in _GREPS and exit_code == 1:
+        return ""
+    return "err"

@@ -1,0 +1,491 @@
+"""Split shell text into simple commands, joined as the shell would join them.
+
+Two ways to the same result. ``lex`` handles words, quotes, comments, lists, pipes, redirections
+and heredocs: nine of ten commands of real agents. What has a grammar of its own (loops,
+subshells, substitutions) goes to ``parse``, tree-sitter-bash. A differential test holds the two
+together.
+
+Expansions are not made: ``$X`` and ``*.py`` stay in the word as they are written.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from tree_sitter import Language, Node, Parser
+
+__all__ = ["Command", "Pipeline", "lex", "parse", "split", "unquote"]
+
+
+class Command(NamedTuple):
+    """One simple command: its words without assignments, its redirections, its standard input.
+
+    ``redirects`` holds pairs (operator, target); ``stdin`` the text of a heredoc or here-string.
+    The pseudo commands ``(`` and ``)`` open and close a subshell; an empty ``argv`` only
+    carries redirections or assigned variables.
+    """
+
+    argv: tuple[str, ...]
+    redirects: tuple[tuple[str, str], ...] = ()
+    stdin: str | None = None
+
+
+class Pipeline(NamedTuple):
+    """Commands joined by ``|``, and what joins them to the next: ``&&  ||  ;  &`` or nothing.
+
+    ``nested``: inside a loop, a condition or a subshell, so that the exit code of the whole text
+    says nothing about it.
+    """
+
+    commands: tuple[Command, ...]
+    operator: str = ""
+    nested: bool = False
+
+
+def split(text: str) -> list[Pipeline] | None:
+    """Split shell text into its pipelines, in order; None where it is no shell text."""
+    if "\n" in text and "<<" not in text:
+        text = _WRAPPED.sub("", text)
+    pipelines = lex(text)
+    return parse(text) if pipelines is None else pipelines
+
+
+# A terminal that wraps at a word leaves the blank in front of the break.
+_WRAPPED = re.compile(r"(?<=[^\n]{99}[ ])\n(?=\S)")
+
+
+def _join_wrapped(pipelines: list[Pipeline]) -> list[Pipeline]:
+    """Join a line that begins with an option or ``;`` to the line before: no command does.
+
+    Logs of terminals break long lines so; tree-sitter joins some of them itself.
+    """
+    joined: list[Pipeline] = []
+    for pipeline in pipelines:
+        first = pipeline.commands[0]
+        word = first.argv[0] if first.argv else ""
+        before = joined[-1] if joined else None
+        if before and before.operator == ";" and (word == ";" or (word[:1] == "-" and word[1:])):
+            last = before.commands[-1]
+            whole = Command(
+                last.argv + first.argv, last.redirects + first.redirects, first.stdin or last.stdin
+            )
+            commands = (*before.commands[:-1], whole, *pipeline.commands[1:])
+            joined[-1] = pipeline._replace(commands=commands)
+        else:
+            joined.append(pipeline)
+    return joined
+
+
+# --- words -------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(
+    r"""(?P<ansi>\$'(?:[^'\\]++|\\.)*+')|(?P<single>'[^']*+')|(?P<double>"(?:[^"\\]++|\\.)*+")"""
+    r"""|\\(?P<escaped>.)|(?P<plain>[^'"\\$]++|.)""",
+    re.DOTALL,
+)
+_DOUBLE_ESCAPE = re.compile(r'\\([\\"$`\n])')
+_ANSI_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ANSI_NAMES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+
+
+def unquote(word: str) -> str:
+    """Remove quotes and backslashes as the shell does, without expanding anything."""
+    if "'" not in word and '"' not in word and "\\" not in word:
+        return word
+    parts: list[str] = []
+    for piece in _QUOTED.finditer(word):
+        text = piece.group()
+        match piece.lastgroup:
+            case "single":
+                parts.append(text[1:-1])
+            case "double":
+                parts.append(_DOUBLE_ESCAPE.sub(lambda m: "" if m[1] == "\n" else m[1], text[1:-1]))
+            case "escaped":
+                parts.append("" if text == "\\\n" else text[1:])
+            case "ansi":
+                parts.append(_ANSI_ESCAPE.sub(lambda m: _ANSI_NAMES.get(m[1], m[0]), text[2:-1]))
+            case _:
+                parts.append(text)
+    return "".join(parts)
+
+
+# --- the lexer ---------------------------------------------------------------------------------
+
+# Every alternative of <word> starts with another character and every repeat is possessive (nothing
+# is ever tried twice), so that matching is linear in the text.
+_TOKEN = re.compile(
+    r"""
+    (?P<space> (?: [ \t] | \\\r?\n )++ )
+  | (?P<comment> \#[^\n]*+ )
+  | (?P<newline> \r?\n )
+  | (?P<heredoc> <<-?[ \t]*+ (?: '[^'\n]++' | "[^"\n]++" | \\?\w++ ) )
+  | (?P<redirect> <<< | &>>? | \d?(?: >> | >& | >\| | > | <(?![<&]) )(?!\() )
+  | (?P<operator> && | \|\| | \|&? | ;(?!;) | & )
+  | (?P<word>
+      (?: [^\s'"\\;&|<>()$`]++
+        | \\[^\r\n]
+        | '[^']*+'
+        | "(?: [^"\\$`]++ | \\. | \$\{[^}"'`$]*+\} | \$(?![({]) )*+"
+        | \$'(?:[^'\\]++|\\.)*+'
+        | \$\{[^}"'`$(\s]*+\}
+        | \$(?![({'"])
+      )++
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_NEEDS_GRAMMAR = frozenset(
+    "for while until if case select function coproc { } [ [[ ! do done then else elif fi esac".split()
+)
+_GOES_ON = re.compile(r"(?:\s|#[^\n]*+\n)*+(?:&&|\|)")
+
+
+def lex(text: str) -> list[Pipeline] | None:
+    """Split without a grammar; None for text that needs one, or that nothing can split."""
+    pipelines: list[Pipeline] = []
+    commands: list[Command] = []
+    argv: list[str] = []
+    redirects: list[tuple[str, str]] = []
+    heredocs: list[tuple[str, int, int]] = []  # (opening, pipeline, command) that await their body
+    stdin: str | None = None
+    redirect = ""  # an operator that awaits its target
+    started = False  # the current command has a word, an assignment or a redirection
+    operator = ";"  # the one before the current command
+    match = _TOKEN.match
+    at, end = 0, len(text)
+
+    while True:
+        if at < end:
+            token = match(text, at)
+            if token is None:
+                return None
+            kind, value, at = token.lastgroup, token.group(), token.end()
+        else:
+            kind, value = "newline", ""
+        if kind == "space" or kind == "comment":
+            continue
+        if kind == "word":
+            if redirect == "<<<":
+                stdin = unquote(value) + "\n"
+            elif redirect:
+                redirects.append((redirect, unquote(value)))
+            elif argv:
+                argv.append(unquote(value))
+            elif value in _NEEDS_GRAMMAR:
+                return None
+            elif not _ASSIGNMENT.match(value):
+                argv.append(unquote(value))
+            started, redirect = True, ""
+            continue
+        if redirect:
+            return None
+        if kind == "redirect":
+            redirect = value
+            continue
+        if kind == "heredoc":
+            heredocs.append((value, len(pipelines), len(commands)))
+            started = True
+            continue
+        # an operator or the end of a line closes the command
+        if kind == "newline":
+            if started and at < end and not heredocs and _GOES_ON.match(text, at):
+                continue
+            value = ";"
+        if started:
+            commands.append(Command(tuple(argv), tuple(redirects), stdin))
+            argv, redirects, stdin, started = [], [], None, False
+            if value[0] == "|" and value != "||":
+                operator = "|"
+            else:
+                pipelines.append(Pipeline(tuple(commands), value))
+                commands, operator = [], value
+        elif kind == "operator" and not (operator == "&" and value == ";"):
+            return None
+        if kind == "newline":
+            for opening, p, c in heredocs:
+                body, at = _heredoc_body(text, at, opening)
+                target = pipelines[p].commands if p < len(pipelines) else commands
+                given = target[c]._replace(stdin=body)
+                if p < len(pipelines):
+                    kept = list(target)
+                    kept[c] = given
+                    pipelines[p] = pipelines[p]._replace(commands=tuple(kept))
+                else:
+                    commands[c] = given
+            if heredocs and not commands and pipelines and _GOES_ON.match(text, at):
+                # the operator stands on the line after the body: join it to the command above
+                last = pipelines.pop()
+                found = match(text, _skip(text, at))
+                assert found is not None
+                at, operator = found.end(), found.group()
+                if operator == "||" or operator == "&&":
+                    pipelines.append(last._replace(operator=operator))
+                else:
+                    commands = list(last.commands)
+                    operator = "|"
+            heredocs = []
+            if at >= end:
+                break
+    if commands or operator in ("&&", "||"):
+        return None
+    if pipelines and pipelines[-1].operator == ";":
+        pipelines[-1] = pipelines[-1]._replace(operator="")
+    return _join_wrapped(pipelines)
+
+
+def _skip(text: str, at: int) -> int:
+    """Step over blanks, empty lines and comments."""
+    while (token := _TOKEN.match(text, at)) and token.lastgroup in ("space", "newline", "comment"):
+        at = token.end()
+    return at
+
+
+def _heredoc_body(text: str, at: int, opening: str) -> tuple[str, int]:
+    """Cut the body that starts at ``at``; an unterminated one reaches to the end, as in bash."""
+    dash = opening.startswith("<<-")
+    delimiter = opening[3 if dash else 2 :].strip(" \t").strip("'\"").lstrip("\\")
+    tabs = "\t*" if dash else ""
+    close = re.compile(rf"^{tabs}{re.escape(delimiter)}\r?$", re.MULTILINE).search(text, at)
+    body = text[at : close.start()] if close else text[at:].rstrip("\n") + "\n"
+    if dash:
+        body = re.sub(r"^\t+", "", body, flags=re.MULTILINE)
+    return body, min(close.end() + 1, len(text)) if close else len(text)
+
+
+# --- the parser --------------------------------------------------------------------------------
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter_bash
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+_JOINED_LINE = re.compile(r"\n[ \t]*(?=&&|\|)")
+
+
+def parse(text: str) -> list[Pipeline] | None:
+    """Split with tree-sitter-bash; None where it finds an error that cannot be mended.
+
+    Before an error is believed, lines that begin with an operator are joined to the line before
+    (real logs have them where a terminal has wrapped), and an open heredoc is closed.
+    """
+    for attempt in (text, _mend(text)):
+        source = attempt.encode("utf-8", "surrogatepass")
+        root = _parser().parse(source).root_node
+        if not root.has_error:
+            return _join_wrapped(list(_Walk(source).statements(root, nested=False)))
+    return None
+
+
+def _mend(text: str) -> str:
+    opened = [m for m in re.finditer(r"<<-?[ \t]*(['\"]?)(\w+)\1", text)]
+    if opened and not re.search(rf"^\t*{opened[-1][2]}\s*$", text, re.MULTILINE):
+        text = f"{text.rstrip(chr(10))}\n{opened[-1][2]}\n"
+    return text if opened else _JOINED_LINE.sub(" ", text)
+
+
+_LISTS = frozenset(("program", "list", "compound_statement", "do_group", "else_clause"))
+_COMPOUND = frozenset(
+    "if_statement elif_clause else_clause for_statement c_style_for_statement while_statement "
+    "case_statement case_item do_group compound_statement".split()
+)
+_CONDITIONS = frozenset(("test_command", "arithmetic_expansion", "comment", "variable_name"))
+
+
+class _Walk:
+    """Turn a syntax tree into pipelines."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+
+    def text(self, node: Node) -> str:
+        return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def statements(self, node: Node, nested: bool) -> Iterator[Pipeline]:
+        """Yield the pipelines of a list of statements, each with the operator behind it."""
+        waiting: Pipeline | None = None
+        for child in node.children:
+            if not child.is_named:
+                operator = child.type
+                if waiting and operator in ("&&", "||", "&"):
+                    waiting = waiting._replace(operator=operator)
+                continue
+            for pipeline in self.statement(child, nested):
+                if waiting:
+                    yield waiting
+                waiting = pipeline if pipeline.operator else pipeline._replace(operator=";")
+        if waiting:
+            at_end = waiting.operator == ";"
+            yield waiting._replace(operator="") if at_end else waiting
+
+    def statement(self, node: Node, nested: bool) -> Iterator[Pipeline]:
+        match node.type:
+            case "list" | "program":
+                yield from self.statements(node, nested)
+            case "command" | "declaration_command" | "unset_command":
+                yield Pipeline((self.command(node),), "", nested)
+                yield from self.inside(node) if node.type == "declaration_command" else ()
+            case "variable_assignment" | "variable_assignments":
+                yield Pipeline((Command(()),), "", nested)
+                yield from self.inside(node)
+            case "pipeline":
+                yield from self.pipeline(node, nested)
+            case "redirected_statement":
+                yield from self.redirected(node, nested)
+            case "negated_command":
+                for child in node.named_children:
+                    yield from self.statement(child, True)
+            case "subshell":
+                yield Pipeline((Command(("(",)),), ";", True)
+                yield from self.statements(node, True)
+                yield Pipeline((Command((")",)),), "", True)
+            case kind if kind in _COMPOUND:
+                yield from self.statements(node, True)
+            case _:
+                return  # conditions, words of a loop, function definitions: nothing runs
+
+    def inside(self, node: Node) -> Iterator[Pipeline]:
+        """Yield what the substitutions of an assignment run."""
+        for child in node.children:
+            if child.type == "command_substitution":
+                yield from self.statements(child, True)
+            elif child.type != "subscript":
+                yield from self.inside(child)
+
+    def pipeline(self, node: Node, nested: bool) -> Iterator[Pipeline]:
+        """Yield a pipeline; a list at its head keeps all but its last element to itself."""
+        stages = [child for child in node.named_children if child.type != "comment"]
+        head = list(self.statement(stages[0], nested))
+        for stage in stages[1:]:
+            tail = list(self.statement(stage, nested))
+            if (
+                head
+                and tail
+                and not (head[-1].commands[-1].argv == (")",) or tail[0].nested > nested)
+            ):
+                joined = head[-1].commands + tail[0].commands
+                head[-1] = Pipeline(joined, tail[0].operator, nested)
+                head += tail[1:]
+            else:
+                head += tail
+        yield from head
+
+    def redirected(self, node: Node, nested: bool) -> Iterator[Pipeline]:
+        """Yield a statement with redirections, which belong to its last command."""
+        body = node.child_by_field_name("body")
+        redirects: list[tuple[str, str]] = []
+        extra: list[str] = []
+        stdin: str | None = None
+        rest: list[Pipeline] = []
+        continued = ""
+        for child in node.children:
+            if body is not None and child.id == body.id:
+                continue
+            if child.type == "file_redirect":
+                self.file_redirect(child, redirects, extra)
+            elif child.type == "herestring_redirect":
+                stdin = unquote(self.text(child.named_children[-1])) + "\n"
+            elif child.type == "heredoc_redirect":
+                stdin = self.heredoc(child, redirects, extra)
+                continued, rest = self.behind_heredoc(child, nested)
+        pipelines = list(self.statement(body, nested)) if body is not None else []
+        last = pipelines[-1].commands[-1] if pipelines else Command(())
+        if not pipelines or last.argv == (")",) or pipelines[-1].nested > nested:
+            pipelines.append(Pipeline((Command((), tuple(redirects), stdin),), "", bool(pipelines)))
+        else:
+            given = last._replace(
+                argv=last.argv + tuple(extra),
+                redirects=last.redirects + tuple(redirects),
+                stdin=last.stdin if stdin is None else stdin,
+            )
+            commands = (*pipelines[-1].commands[:-1], given)
+            pipelines[-1] = pipelines[-1]._replace(commands=commands)
+        if continued == "|" and rest:
+            commands = pipelines[-1].commands + rest[0].commands
+            pipelines[-1] = Pipeline(commands, rest[0].operator, nested)
+            rest = rest[1:]
+        elif continued:
+            pipelines[-1] = pipelines[-1]._replace(operator=continued)
+        yield from pipelines
+        yield from rest
+
+    def file_redirect(self, node: Node, redirects: list[tuple[str, str]], extra: list[str]) -> None:
+        descriptor = operator = ""
+        words: list[str] = []
+        for child in node.children:
+            if child.type == "file_descriptor":
+                descriptor = self.text(child)
+            elif not child.is_named:
+                operator = child.type
+            else:
+                words.append(unquote(self.text(child)))
+        if words:  # the grammar takes the words behind the target for targets too
+            redirects.append((descriptor + operator, words[0]))
+            extra += words[1:]
+
+    def heredoc(self, node: Node, redirects: list[tuple[str, str]], extra: list[str]) -> str:
+        """Cut a heredoc's body from the source: its node has lost leading blanks."""
+        body = delimiter = None
+        opening = "<<"
+        for child in node.children:
+            match child.type:
+                case "<<" | "<<-":
+                    opening = child.type
+                case "heredoc_start":
+                    delimiter = child
+                case "heredoc_body" | "heredoc_end" if body is None:
+                    body = child
+                case "file_redirect":
+                    self.file_redirect(child, redirects, extra)
+                case kind if kind in ("word", "string", "raw_string", "concatenation", "number"):
+                    extra.append(unquote(self.text(child)))
+        if body is None or delimiter is None:
+            return ""
+        line = self.source[delimiter.start_byte : body.start_byte].rstrip()
+        start = self.source.index(b"\n", delimiter.start_byte + len(line)) + 1
+        text = self.source[start:].decode("utf-8", "replace")
+        return _heredoc_body(text, 0, opening + self.text(delimiter))[0]
+
+    def behind_heredoc(self, node: Node, nested: bool) -> tuple[str, list[Pipeline]]:
+        """Find what follows the opening on its line: ``cat <<EOF && python x`` or ``<<EOF | sh``."""
+        operator = ""
+        rest: list[Pipeline] = []
+        for child in node.children:
+            if child.type in ("&&", "||"):
+                operator = child.type
+            elif child.type == "pipeline":
+                operator = "|"
+                rest += self.pipeline_tail(child, nested)
+            elif child.type in ("command", "list", "redirected_statement", "subshell"):
+                rest += self.statement(child, nested)
+        return operator, rest
+
+    def pipeline_tail(self, node: Node, nested: bool) -> Iterator[Pipeline]:
+        commands: list[Command] = []
+        for child in node.named_children:
+            for pipeline in self.statement(child, nested):
+                commands += pipeline.commands
+        yield Pipeline(tuple(commands), "", nested)
+
+    def command(self, node: Node) -> Command:
+        argv: list[str] = []
+        redirects: list[tuple[str, str]] = []
+        stdin: str | None = None
+        for child in node.children:
+            match child.type:
+                case "variable_assignment" if _ASSIGNMENT.match(self.text(child)):
+                    if node.type != "command":
+                        argv.append(unquote(self.text(child)))
+                case "file_redirect":
+                    self.file_redirect(child, redirects, argv)
+                case "herestring_redirect":
+                    stdin = unquote(self.text(child.named_children[-1])) + "\n"
+                case "comment":
+                    continue
+                case _:
+                    argv.append(unquote(self.text(child).lstrip("\n")))
+        return Command(tuple(argv), tuple(redirects), stdin)

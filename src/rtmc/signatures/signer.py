@@ -1,0 +1,111 @@
+"""What a signer is: rollouts in, integer ids of states and actions out.
+
+The estimators know nothing of where keys come from. Another domain brings its own signer, most
+simply a ``KeySigner`` around a function from a rollout to its keys.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from rtmc.batch import Ints
+from rtmc.rollouts import Rollout
+from rtmc.signatures.effects import digest
+
+__all__ = ["KEY_LENGTH", "Interner", "KeySigner", "Signatures", "Signer", "written"]
+
+KEY_LENGTH = 400
+
+
+def written(key: str) -> str:
+    """Write a key for output: one longer than 400 characters ends in ``#`` and its digest."""
+    return key if len(key) <= KEY_LENGTH else f"{key[: KEY_LENGTH - 17]}#{digest(key)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """The keys of a group's steps, as ids.
+
+    Attributes:
+        states: shape (S, L), id of the state in which each step acted, a column a level.
+        actions: shape (S, L), id of each step's action.
+        validated: shape (S,), how many code changes the step validated for the first time.
+        state_keys: the written key of each state id.
+        action_keys: the written key of each action id.
+        unparsed: number of commands that no parser understood.
+    """
+
+    states: Ints
+    actions: Ints
+    validated: Ints
+    state_keys: Sequence[str]
+    action_keys: Sequence[str]
+    unparsed: int = 0
+
+
+class Signer(Protocol):
+    """Anything that signs the rollouts of one problem together."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Names of the columns of the ids."""
+        ...
+
+    def sign(self, rollouts: Sequence[Rollout]) -> Signatures:
+        """Sign the steps of all rollouts, in order."""
+        ...
+
+
+@dataclass(slots=True)
+class Interner:
+    """Number keys in the order of their first appearance; levels share one row of numbers.
+
+    In a chain the key of a level is the pair of the id of the level before and its own key.
+    """
+
+    keys: list[str] = field(default_factory=list)
+    _ids: dict[tuple[int, int, str], int] = field(default_factory=dict)
+
+    def ids(self, keys: Sequence[str]) -> list[int]:
+        """Number one step's keys, one for each level of a chain."""
+        out: list[int] = []
+        before = -1
+        for level, key in enumerate(keys):
+            number = self._ids.setdefault((level, before, key), len(self.keys))
+            if number == len(self.keys):
+                whole = key if before < 0 else f"{self.keys[before]} / {key}"
+                self.keys.append(written(whole))
+            out.append(number)
+            before = number
+        return out
+
+
+class KeySigner:
+    """Sign by a function that gives the (state key, action key) of every step of a rollout.
+
+    Args:
+        keys: the function; it must give exactly one pair a step.
+        level: what to call the one level.
+    """
+
+    def __init__(
+        self, keys: Callable[[Rollout], Iterable[tuple[str, str]]], level: str = "custom"
+    ) -> None:
+        self.keys = keys
+        self.levels = (level,)
+
+    def sign(self, rollouts: Sequence[Rollout]) -> Signatures:
+        """Sign the steps of all rollouts, in order."""
+        states, actions = Interner(), Interner()
+        pairs = [pair for rollout in rollouts for pair in self.keys(rollout)]
+        return Signatures(
+            np.array([states.ids((state,)) for state, _ in pairs], dtype=np.int64).reshape(-1, 1),
+            np.array([actions.ids((action,)) for _, action in pairs], dtype=np.int64).reshape(
+                -1, 1
+            ),
+            np.zeros(len(pairs), dtype=np.int64),
+            states.keys,
+            actions.keys,
+        )
