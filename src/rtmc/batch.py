@@ -12,40 +12,30 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Floats", "Ints", "mean_by", "std_by", "sum_by"]
+__all__ = ["Batch", "Floats", "Ints", "Steps", "mean_by", "std_by", "sum_by"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The rollouts that vote in the statistics, and only these.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps of rollouts and their keys.
 
     Attributes:
         group_of_rollout: shape (R,), ascending from 0.
         rollout_of_step: shape (S,), ascending; a rollout without steps has none.
         starts: shape (R + 1,), rollout i has the steps ``starts[i] … starts[i + 1] − 1``.
-        outcomes: shape (R,), undiscounted outcome R of each rollout.
-        rewards: shape (S,), r_t with the outcome in the last step and the validation bonus.
-        returns: shape (S,), G_t = Σ_{l≥0} γ^l r_{t+l}.
-        step_rewards: shape (S,), what the environment gave at the step itself.
         states: shape (S, L), ids of the states in which each step acted, one column a level;
             never equal across groups.
         actions: shape (S, L), ids of the actions.
-        discount: γ, in (0, 1].
     """
 
     group_of_rollout: Ints
     rollout_of_step: Ints
     starts: Ints
-    outcomes: Floats
-    rewards: Floats
-    returns: Floats
-    step_rewards: Floats
     states: Ints
     actions: Ints
-    discount: float
 
     @property
     def n_groups(self) -> int:
@@ -63,6 +53,25 @@ class Batch:
         return np.arange(len(self.rollout_of_step)) - self.starts[self.rollout_of_step]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch(Steps):
+    """The steps of the rollouts that vote in the statistics, with their rewards.
+
+    Attributes:
+        outcomes: shape (R,), undiscounted outcome R of each rollout.
+        rewards: shape (S,), r_t with the outcome in the last step and the validation bonus.
+        returns: shape (S,), G_t = Σ_{l≥0} γ^l r_{t+l}.
+        step_rewards: shape (S,), what the environment gave at the step itself.
+        discount: γ, in (0, 1].
+    """
+
+    outcomes: Floats
+    rewards: Floats
+    returns: Floats
+    step_rewards: Floats
+    discount: float
+
+
 def sum_by(values: Floats, ids: Ints, size: int) -> Floats:
     """Sum values by id, each sum in ascending order of its values.
 
@@ -75,7 +84,7 @@ def sum_by(values: Floats, ids: Ints, size: int) -> Floats:
         Sums, shape (size,); 0 where an id does not occur.
     """
     order = np.lexsort((values, ids))
-    return np.bincount(ids[order], weights=values[order], minlength=size)
+    return np.bincount(ids[order], weights=values[order], minlength=size).astype(np.float64)
 
 
 def mean_by(values: Floats, ids: Ints, size: int) -> Floats:

@@ -51,7 +51,7 @@ def validation_bonus(
         The bonus of each step, shape (S,).
     """
     if max_bonuses is None:
-        return bonus * validated
+        return bonus * validated.astype(np.float64)
     total = np.concatenate(([0], np.cumsum(validated)))
     before = total[:-1] - np.repeat(total[starts[:-1]], np.diff(starts))
     return bonus * np.clip(max_bonuses - before, 0, validated)

@@ -37,7 +37,7 @@ PASS_AT = 0.5
 """A reward from here on counts as passed where the source does not say ``resolved`` itself."""
 
 
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+class Source(msgspec.Struct, frozen=True):
     """Where a record came from: ``path`` as given, ``line`` counted from 1."""
 
     path: str = ""

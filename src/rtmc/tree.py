@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rtmc.batch import Batch, Floats, Ints, mean_by, sum_by
+from rtmc.batch import Floats, Ints, Steps, mean_by, sum_by
 
 __all__ = ["Tree", "build"]
 
@@ -61,29 +61,29 @@ class Tree:
         return sum_by(returns[first], self.state_of_step[first], self.n_states) / self.state_visits
 
 
-def build(batch: Batch, level: int = -1) -> Tree:
-    """Build the tree of every group of a batch at once, at one level of its keys.
+def build(steps: Steps, level: int = -1) -> Tree:
+    """Build the tree of every group at once, at one level of its keys.
 
     Args:
-        batch: the rollouts.
-        level: column of ``batch.states`` and ``batch.actions``.
+        steps: the rollouts' steps and keys.
+        level: column of ``steps.states`` and ``steps.actions``.
     """
     _, state_at, state_of_step = np.unique(
-        batch.states[:, level], return_index=True, return_inverse=True
+        steps.states[:, level], return_index=True, return_inverse=True
     )
-    _, action_of_step = np.unique(batch.actions[:, level], return_inverse=True)
+    _, action_of_step = np.unique(steps.actions[:, level], return_inverse=True)
     n_actions = int(action_of_step.max(initial=-1)) + 1
     cells, cell_of_step = np.unique(state_of_step * n_actions + action_of_step, return_inverse=True)
     state_of_cell = cells // max(n_actions, 1)
-    first_in_cell = _first_visits(batch.rollout_of_step, cell_of_step, len(cells))
+    first_in_cell = _first_visits(steps.rollout_of_step, cell_of_step, len(cells))
     visits = np.bincount(cell_of_step[first_in_cell], minlength=len(cells))
     return Tree(
         state_of_step=state_of_step,
         cell_of_step=cell_of_step,
         state_of_cell=state_of_cell,
-        group_of_state=batch.group_of_step[state_at],
+        group_of_state=steps.group_of_step[state_at],
         first_in_cell=first_in_cell,
-        first_in_state=_first_visits(batch.rollout_of_step, state_of_step, len(state_at)),
+        first_in_state=_first_visits(steps.rollout_of_step, state_of_step, len(state_at)),
         visits=visits,
         state_visits=np.bincount(state_of_cell, weights=visits, minlength=len(state_at)).astype(
             np.int64

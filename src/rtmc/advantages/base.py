@@ -1,6 +1,6 @@
 """What an estimator is: options, what it reads, and arrays in, arrays out."""
 
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -50,6 +50,8 @@ class Estimator(Protocol):
     The rules that hold for all (uniform groups, groups of one, normalisation) are applied by
     ``credit``, not here.
     """
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
 
     @property
     def name(self) -> str:

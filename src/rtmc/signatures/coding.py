@@ -51,7 +51,8 @@ class CodingSigner:
         unknown = [level for level in levels if level not in LEVELS]
         if unknown or not levels:
             raise OptionError(
-                f"unknown level {', '.join(unknown) or '(none)'}; expected some of {', '.join(LEVELS)}"
+                f"unknown level {', '.join(unknown) or '(none)'}; "
+                f"expected some of {', '.join(LEVELS)}"
             )
         if not 1 <= hash_chars <= DIGEST_CHARS:
             raise OptionError(f"hash_chars is {hash_chars}; expected 1 … {DIGEST_CHARS}")
@@ -63,14 +64,14 @@ class CodingSigner:
         """Sign every step of a rollout."""
         session = Session(rollout.root, rollout.persistent_shell)
         tools = Tools(session)
-        progress = Progress(self.hash_chars)
+        progress = Progress(self.levels, self.hash_chars)
         signed: list[SignedStep] = []
         for step in rollout.steps:
             effects = step_effects(tools, step)
-            states = tuple(progress.key(level) for level in self.levels)
+            states = tuple([progress.key(level) for level in self.levels])
             fine = action_key(effects, self.hash_chars)
             actions = tuple(
-                coarse_key(effects) if level == "coarse" else fine for level in self.levels
+                [coarse_key(effects) if level == "coarse" else fine for level in self.levels]
             )
             signed.append(SignedStep(effects, states, actions, progress.apply(effects)))
         self.unparsed += session.unparsed

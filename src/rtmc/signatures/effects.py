@@ -20,13 +20,14 @@ def digest(text: str) -> str:
 
 def _trim(text: str) -> str:
     """Strip blank lines at both ends, and normalise line endings."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    start, end = 0, len(lines)
-    while start < end and not lines[start].strip():
-        start += 1
-    while end > start and not lines[end - 1].strip():
-        end -= 1
-    return "\n".join(lines[start:end])
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    inner = text.strip()
+    if not inner:
+        return ""
+    start = text.rfind("\n", 0, text.index(inner[0])) + 1
+    end = text.find("\n", text.rindex(inner[-1]))
+    return text[start : end if end >= 0 else len(text)]
 
 
 def edit_digest(new: str, old: str | None = None) -> str:
@@ -69,8 +70,8 @@ class Effect(NamedTuple):
         tool made it.
         """
         text = self.kind
-        if self.kind == "view":
-            text += ":" + self.scope
+        if text == "view":
+            text = "view:" + self.scope
         elif self.kind == "modify" and verb:
             text += ":" + self.scope
         if self.digest:

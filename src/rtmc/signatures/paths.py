@@ -63,7 +63,7 @@ def _drop_temporary(path: str) -> str:
 
 
 def under(path: str, folder: str) -> bool:
-    """Tell whether a normalised path is the folder or lies in it; ``.`` holds all below the root."""
+    """Tell whether a path is the folder or lies in it; ``.`` holds all below the root."""
     if folder == ".":
         return path[:1] != "/"
     return path == folder or path.startswith(folder.rstrip("/") + "/")

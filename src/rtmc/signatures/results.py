@@ -38,9 +38,12 @@ _VOLATILE = (
 )
 
 
+_DIGIT = re.compile(r"\d")
+
+
 def scrub(command: str) -> str:
     """Replace addresses, temporary paths, dates, ports, process ids and durations by marks."""
-    if not any(char.isdigit() for char in command) and "/tmp/tmp" not in command:
+    if not _DIGIT.search(command) and "/tmp/tmp" not in command:
         return command
     for pattern, mark in _VOLATILE:
         command = pattern.sub(mark, command)
@@ -56,7 +59,8 @@ _SUMMARY = re.compile(
         |xpassed|warnings?)\b[^\n]*?)[ ]=+$
   | ^(?P<quiet>(?:\d+[ ](?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)
         (?:,[ ])?)+[ ]in[ ][\d.:]+s?[^\n]*|no[ ]tests[ ]ran[ ]in[ ][^\n]*)$
-  | ^Ran[ ](?P<ran>\d+)[ ]tests?[ ]in[ ][^\n]*\n\s*\n?(?P<unittest>OK|FAILED|NO[ ]TESTS[ ]RAN)[^\n]*$
+  | ^Ran[ ](?P<ran>\d+)[ ]tests?[ ]in[ ][^\n]*\n\s*\n?
+        (?P<unittest>OK|FAILED|NO[ ]TESTS[ ]RAN)[^\n]*$
   | ^=+[ ]tests[ ]finished:[ ](?P<sympy>[^\n]*?)[ ]=+$
   | ^test[ ]result:[ ](?P<cargo>ok|FAILED)\.
   | ^Tests:[ ]+(?P<jest>[^\n]*\btotal)\b
@@ -112,7 +116,8 @@ _REFUSED = re.compile(
         ERROR: | Error: | error: | Invalid\b | No[ ]replacement[ ]was | Multiple[ ]occurrences
       | Your[ ]proposed[ ]edit[ ]has[ ]introduced | No[ ]match[ ]found | No[ ]occurrences
       | File[ ](?:\S+[ ])?(?:not[ ]found|does[ ]not[ ]exist|has[ ]not[ ]been[ ]read)
-      | String[ ]to[ ]replace[ ]not[ ]found | Found[ ]\d+[ ]matches[ ]of[ ]the[ ]string[ ]to[ ]replace
+      | String[ ]to[ ]replace[ ]not[ ]found
+      | Found[ ]\d+[ ]matches[ ]of[ ]the[ ]string[ ]to[ ]replace
       | No[ ]file[ ]open | No[ ]changes[ ]to[ ]make | The[ ]path[ ]\S+[ ]does[ ]not[ ]exist
       | Usage: | <tool_use_error> | Text[ ]not[ ]found | Path[ ](?:not[ ]found|does[ ]not)
       | InputValidationError | \[?ERROR\b | Cannot[ ] | No[ ]edit[ ]history[ ]found

@@ -5,24 +5,18 @@ all of ``a && b`` where it is zero; never of what stands before a pipe, a ``;``,
 a loop. A test runner's own summary comes first.
 """
 
-from posixpath import basename
-
 from rtmc.signatures import results
-from rtmc.signatures.commands import (
-    NOOP,
-    PATH_LOOKUP,
-    Place,
+from rtmc.signatures.commands import effects_of, is_filter, unwrap, unwrapped_effects
+from rtmc.signatures.effects import Effect, digest, edit_digest
+from rtmc.signatures.programs.base import NOOP, Place, basename, run_digest
+from rtmc.signatures.programs.searches import PATH_LOOKUP
+from rtmc.signatures.programs.views import (
     awk_scope,
-    effects_of,
     head_scope,
-    is_filter,
-    run_digest,
     sed_parts,
     sed_scopes,
     tail_scope,
-    unwrap,
 )
-from rtmc.signatures.effects import Effect, digest, edit_digest
 from rtmc.signatures.shell import Command, Pipeline, split, unquote
 
 __all__ = ["Session"]
@@ -45,12 +39,15 @@ class Session:
     Attributes:
         place: current directory and root.
         unparsed: number of command lines that no parser understood.
+        trace: a list that collects how each command line was taken apart, for people who tune
+            signatures; None = don't.
     """
 
     def __init__(self, root: str | None = None, persistent: bool = True) -> None:
         self.place = Place(root)
         self.persistent = persistent
         self.unparsed = 0
+        self.trace: list[str] | None = None
         self._seen: set[str] = set()
         self._previous = ""
 
@@ -89,6 +86,8 @@ class Session:
         if pipelines is None:
             self.unparsed += 1
             effect = Effect("execute", digest=digest(stripped))
+            if self.trace is not None:
+                self.trace.append("no parser understands this: a run, identified by its text")
             return self._with_results([(effect, 0, True)], [], output, exit_code, timed_out)
         placed = self._line(pipelines)
         if not placed:
@@ -114,8 +113,18 @@ class Session:
                 self.place.cwd = outer.pop() if outer else self.place.cwd
             else:
                 self._change_directory(pipeline)
-                placed += [(e, number, own) for e, own in self._pipeline(pipeline)]
+                effects = self._pipeline(pipeline)
+                placed += [(e, number, own) for e, own in effects]
+                if self.trace is not None:
+                    self._note(pipeline, [effect for effect, _ in effects])
         return placed
+
+    def _note(self, pipeline: Pipeline, effects: list[Effect]) -> None:
+        assert self.trace is not None
+        words = " | ".join(" ".join(command.argv) for command in pipeline.commands)
+        became = " + ".join(effect.key(4, verb=True) for effect in effects)
+        where = f" (in {self.place.cwd})" if self.place.cwd else ""
+        self.trace.append(f"{words}{where} → {became}")
 
     def _change_directory(self, pipeline: Pipeline) -> None:
         argv = pipeline.commands[0].argv
@@ -167,7 +176,7 @@ class Session:
             return self._tee(argv[1:], stdin)
         if name == "eval":
             return self._nested(" ".join(argv[1:]))
-        return effects_of(argv, stdin, self.place)
+        return unwrapped_effects(argv, stdin, self.place)
 
     def _nested(self, script: str) -> list[Effect]:
         """Look through ``bash -lc "…"``, which has a current directory of its own."""
@@ -259,6 +268,12 @@ class Session:
             elif effect.kind in ("view", "search", "modify", "delete", "create", "restore"):
                 result = _refused(effect, exit_of, missing, pipelines, number)
             out.append(effect._replace(result=result) if result else effect)
+        if self.trace is not None:
+            said = f"the runners said {', '.join(summaries)}" if summaries else ""
+            known = [str(code) for code in exits if code is not None]
+            code = "timed out" if timed_out else f"exit {exit_code}"
+            whose = f", of {len(known)} of {len(exits)} parts" if len(exits) > 1 else ""
+            self.trace.append("; ".join(filter(None, [code + whose, said])))
         return out
 
 

@@ -45,14 +45,21 @@ class Pipeline(NamedTuple):
 
 def split(text: str) -> list[Pipeline] | None:
     """Split shell text into its pipelines, in order; None where it is no shell text."""
-    if "\n" in text and "<<" not in text:
-        text = _WRAPPED.sub("", text)
+    if " \n" in text and "<<" not in text:
+        text = _WRAPPED.sub(_unwrap, text)
     pipelines = lex(text)
     return parse(text) if pipelines is None else pipelines
 
 
 # A terminal that wraps at a word leaves the blank in front of the break.
-_WRAPPED = re.compile(r"(?<=[^\n]{99}[ ])\n(?=\S)")
+_WRAPPED = re.compile(r"(?P<line>[^\n]*[ ])\n(?P<word>\S+)")
+_TERMINAL_WIDTH = 100
+
+
+def _unwrap(match: re.Match[str]) -> str:
+    """Join two lines if the first word of the second would not have fitted on the first."""
+    fits = len(match["line"]) + len(match["word"]) < _TERMINAL_WIDTH
+    return match[0] if fits else match["line"] + match["word"]
 
 
 def _join_wrapped(pipelines: list[Pipeline]) -> list[Pipeline]:
@@ -113,31 +120,34 @@ def unquote(word: str) -> str:
 # --- the lexer ---------------------------------------------------------------------------------
 
 # Every alternative of <word> starts with another character and every repeat is possessive (nothing
-# is ever tried twice), so that matching is linear in the text.
+# is ever tried twice), so that matching is linear in the text. Words come first: they are the most.
 _TOKEN = re.compile(
     r"""
-    (?P<space> (?: [ \t] | \\\r?\n )++ )
-  | (?P<comment> \#[^\n]*+ )
-  | (?P<newline> \r?\n )
-  | (?P<heredoc> <<-?[ \t]*+ (?: '[^'\n]++' | "[^"\n]++" | \\?\w++ ) )
-  | (?P<redirect> <<< | &>>? | \d?(?: >> | >& | >\| | > | <(?![<&]) )(?!\() )
-  | (?P<operator> && | \|\| | \|&? | ;(?!;) | & )
-  | (?P<word>
-      (?: [^\s'"\\;&|<>()$`]++
-        | \\[^\r\n]
-        | '[^']*+'
-        | "(?: [^"\\$`]++ | \\. | \$\{[^}"'`$]*+\} | \$(?![({]) )*+"
-        | \$'(?:[^'\\]++|\\.)*+'
-        | \$\{[^}"'`$(\s]*+\}
-        | \$(?![({'"])
-      )++
+    (?: [ \t] | \\\r?\n )*+
+    (?:
+      (?P<word> (?! \# | \d[<>] )
+        (?: [^\s'"\\;&|<>()$`]++
+          | \\[^\r\n]
+          | '[^']*+'
+          | "(?: [^"\\$`]++ | \\. | \$\{[^}"'`$]*+\} | \$(?![({]) )*+"
+          | \$'(?:[^'\\]++|\\.)*+'
+          | \$\{[^}"'`$(\s]*+\}
+          | \$(?![({'"])
+        )++
+      )
+    | (?P<newline> \r?\n | \Z )
+    | (?P<operator> && | \|\| | \|&? | ;(?!;) | &(?!>) )
+    | (?P<heredoc> <<-?[ \t]*+ (?: '[^'\n]++' | "[^"\n]++" | \\?\w++ ) )
+    | (?P<redirect> <<< | &>>? | \d?(?: >> | >& | >\| | > | <(?![<&]) )(?!\() )
+    | (?P<comment> \#[^\n]*+ )
     )
     """,
     re.VERBOSE | re.DOTALL,
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NEEDS_GRAMMAR = frozenset(
-    "for while until if case select function coproc { } [ [[ ! do done then else elif fi esac".split()
+    "for while until if case select function coproc { } [ [[ ! do done then else elif fi "
+    "esac".split()
 )
 _GOES_ON = re.compile(r"(?:\s|#[^\n]*+\n)*+(?:&&|\|)")
 
@@ -157,14 +167,13 @@ def lex(text: str) -> list[Pipeline] | None:
     at, end = 0, len(text)
 
     while True:
-        if at < end:
-            token = match(text, at)
-            if token is None:
-                return None
-            kind, value, at = token.lastgroup, token.group(), token.end()
-        else:
-            kind, value = "newline", ""
-        if kind == "space" or kind == "comment":
+        token = match(text, at)
+        if token is None:
+            return None
+        kind, at = token.lastgroup, token.end()
+        assert kind is not None  # every alternative has a name
+        value = token[kind]
+        if kind == "comment":
             continue
         if kind == "word":
             if redirect == "<<<":
@@ -219,7 +228,7 @@ def lex(text: str) -> list[Pipeline] | None:
                 last = pipelines.pop()
                 found = match(text, _skip(text, at))
                 assert found is not None
-                at, operator = found.end(), found.group()
+                at, operator = found.end(), found["operator"]
                 if operator == "||" or operator == "&&":
                     pipelines.append(last._replace(operator=operator))
                 else:
@@ -236,8 +245,8 @@ def lex(text: str) -> list[Pipeline] | None:
 
 
 def _skip(text: str, at: int) -> int:
-    """Step over blanks, empty lines and comments."""
-    while (token := _TOKEN.match(text, at)) and token.lastgroup in ("space", "newline", "comment"):
+    """Step over empty lines and comments."""
+    while (token := _TOKEN.match(text, at)) and token.lastgroup in ("newline", "comment"):
         at = token.end()
     return at
 
@@ -282,7 +291,7 @@ def parse(text: str) -> list[Pipeline] | None:
 
 
 def _mend(text: str) -> str:
-    opened = [m for m in re.finditer(r"<<-?[ \t]*(['\"]?)(\w+)\1", text)]
+    opened = list(re.finditer(r"<<-?[ \t]*(['\"]?)(\w+)\1", text))
     if opened and not re.search(rf"^\t*{opened[-1][2]}\s*$", text, re.MULTILINE):
         text = f"{text.rstrip(chr(10))}\n{opened[-1][2]}\n"
     return text if opened else _JOINED_LINE.sub(" ", text)
@@ -451,7 +460,7 @@ class _Walk:
         return _heredoc_body(text, 0, opening + self.text(delimiter))[0]
 
     def behind_heredoc(self, node: Node, nested: bool) -> tuple[str, list[Pipeline]]:
-        """Find what follows the opening on its line: ``cat <<EOF && python x`` or ``<<EOF | sh``."""
+        """Find what follows the opening on its line: ``cat <<EOF && python x``, ``<<EOF | sh``."""
         operator = ""
         rest: list[Pipeline] = []
         for child in node.children:

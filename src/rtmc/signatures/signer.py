@@ -75,7 +75,8 @@ class Interner:
         for level, key in enumerate(keys):
             number = self._ids.setdefault((level, before, key), len(self.keys))
             if number == len(self.keys):
-                whole = key if before < 0 else f"{self.keys[before]} / {key}"
+                coarser = self.keys[before] if level else key
+                whole = key if coarser == key else f"{coarser} / {key}"
                 self.keys.append(written(whole))
             out.append(number)
             before = number

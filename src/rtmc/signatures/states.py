@@ -40,16 +40,22 @@ class Progress:
     """What one rollout has done so far.
 
     ``key(level)`` is the state in which the next step acts; ``apply`` takes that step's effects.
+
+    Args:
+        levels: for which keys are wanted; only those are kept.
+        hash_chars: hex digits of a digest.
     """
 
-    def __init__(self, hash_chars: int = 16) -> None:
+    def __init__(self, levels: Sequence[str] = LEVELS, hash_chars: int = 16) -> None:
         self.hash_chars = hash_chars
+        self._operations = {
+            level: _Operations() for level in levels if level in ("work", "coarse", "paper")
+        }
+        self._has_content = "content" in levels
+        self._has_full = "full" in levels
         self.steps = 0
         self.finishes = 0
         self.created: set[str] = set()
-        self._work = _Operations()
-        self._coarse = _Operations()
-        self._paper = _Operations()
         self._content: dict[str, list[str]] = {}
         self._last_test = ""
         self._chain = digest("")
@@ -57,20 +63,15 @@ class Progress:
 
     def key(self, level: str) -> str:
         """Write the state's key at one level."""
-        match level:
-            case "root":
-                return "root"
-            case "full":
-                return f"{self.steps}:{self._chain}"
-            case "content":
-                return self._content_key()
-            case "work":
-                return self._work.key()
-            case "coarse":
-                return self._coarse.key()
-            case "paper":
-                return self._paper.key()
-        raise ValueError(f"unknown level {level!r}")
+        if level in self._operations:
+            return self._operations[level].key()
+        if level == "content" and self._has_content:
+            return self._content_key()
+        if level == "full" and self._has_full:
+            return f"{self.steps}:{self._chain}"
+        if level == "root":
+            return "root"
+        raise ValueError(f"level {level!r} is unknown, or was not asked for")
 
     def apply(self, effects: Sequence[Effect]) -> int:
         """Take a step's effects; return how many code changes it validated for the first time.
@@ -95,39 +96,44 @@ class Progress:
             else:
                 self._flag(effect)
         self.steps += 1
-        self._chain = digest(f"{self._chain}\n{detail_key(effects)}")
+        if self._has_full:
+            self._chain = digest(f"{self._chain}\n{detail_key(effects)}")
         return validated
 
     def _finish(self) -> None:
         self.finishes += 1
-        for operations in (self._work, self._coarse, self._paper):
+        for operations in self._operations.values():
             operations.replace_flag(f"finish×{self.finishes - 1}", f"finish×{self.finishes}")
 
     def _flag(self, effect: Effect) -> None:
-        flag = effect.kind
-        self._coarse.flag(flag)
-        if effect.result:
-            flag += ":" + effect.result
-        self._paper.flag(flag)
-        if effect.kind == "test":
-            self._work.flag(flag)
-            self._last_test = effect.result or self._last_test
+        kind, result = effect.kind, effect.result
+        flag = f"{kind}:{result}" if result else kind
+        for level, operations in self._operations.items():
+            if level == "coarse":
+                operations.flag(kind)
+            elif level == "paper" or kind == "test":
+                operations.flag(flag)
+        if kind == "test":
+            self._last_test = result or self._last_test
 
     def _on_file(self, effect: Effect) -> None:
-        kind, path = effect.kind, effect.target
-        letter = _LETTER[kind]
-        if kind == "view" and effect.scope == "output":
+        kind, path, scope = effect.kind, effect.target, effect.scope
+        if scope == "output" and kind == "view":
             self._flag(effect)
             return
-        self._coarse.add(path, letter)
-        if kind == "view":
-            scope = effect.scope
-            letter += scope[7:] if scope.startswith("partial") else scope[0]
-        elif kind == "modify":
-            letter += ":" + effect.digest[: self.hash_chars]
-        self._paper.add(path, letter)
-        if kind in _CHANGES:
-            self._work.add(path, _LETTER[kind])
+        letter = _LETTER[kind]
+        changes = kind in _CHANGES
+        for level, operations in self._operations.items():
+            if level == "paper":
+                fine = letter
+                if kind == "view":
+                    fine += scope[7:] if scope.startswith("partial") else scope[0]
+                elif kind == "modify":
+                    fine += ":" + effect.digest[: self.hash_chars]
+                operations.add(path, fine)
+            elif level == "coarse" or changes:
+                operations.add(path, letter)
+        if changes:
             self._change(effect)
 
     # what the code is now

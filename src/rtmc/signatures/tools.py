@@ -12,8 +12,10 @@ import msgspec
 
 from rtmc.rollouts import ToolCall
 from rtmc.signatures import results
-from rtmc.signatures.commands import NOOP, bucket, patch_effects
 from rtmc.signatures.effects import Effect, digest, edit_digest
+from rtmc.signatures.programs.base import NOOP
+from rtmc.signatures.programs.changes import patch_effects
+from rtmc.signatures.programs.views import bucket
 from rtmc.signatures.session import Session
 
 __all__ = ["Tools"]
@@ -26,6 +28,7 @@ _SHELLS = frozenset(
     "run_terminal_cmd run_shell_command sandbox_shell command cmd exec bash_tool run_bash "
     "local_shell container.exec".split()
 )
+_COMMAND_NAMES = ("command", "cmd", "script", "code", "input", "keystrokes")
 _EDITORS = frozenset(
     "str_replace_editor str_replace_based_edit_tool file_editor edit_anthropic oh_editor "
     "text_editor str_replace_based_edit_tool_20250728".split()
@@ -107,11 +110,7 @@ class Tools:
     # --- shells --------------------------------------------------------------------------------
 
     def _shell(self, call: ToolCall, arguments: Arguments) -> list[Effect]:
-        command = arguments.get("command", arguments.get("cmd", arguments.get("script")))
-        if command is None:
-            command = arguments.get("code", arguments.get("input", arguments.get("keystrokes")))
-        if command is None and not arguments.get("command", True):
-            command = ""
+        command = next((arguments[name] for name in _COMMAND_NAMES if name in arguments), None)
         if isinstance(command, list) and all(isinstance(word, str) for word in command):
             if len(command) == 3 and command[1] in ("-lc", "-c"):
                 command = command[2]
@@ -119,8 +118,7 @@ class Tools:
                 command = " ".join(_quote(word) for word in command)
         if not isinstance(command, str):
             return [NOOP] if arguments.get("restart") or arguments.get("reset") else [MALFORMED]
-        directory = _text(arguments, "workdir", "cwd", "directory")
-        if directory:
+        if len(arguments) > 1 and (directory := _text(arguments, "workdir", "cwd", "directory")):
             self.session.start_in(directory)
         output = call.output or ""
         timed_out = call.timed_out or (call.exit_code is None and results.timed_out(output))
@@ -335,5 +333,8 @@ _HANDLERS: dict[str, _Handler] = {
     ),
     "search_file": Tools._search_open,
     "set_cursors": Tools._nothing,
-    **dict.fromkeys(("run_ipython", "execute_ipython_cell", "ipython", "python", "execute_python"), Tools._python),
+    **dict.fromkeys(
+        ("run_ipython", "execute_ipython_cell", "ipython", "python", "execute_python"),
+        Tools._python,
+    ),
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Measure rtmc: its speed and memory, as ratios taken in one run."""

@@ -1,0 +1,298 @@
+"""Print how fast rtmc is, as ratios within one run on one machine.
+
+pipeline   the whole of ``rtmc credit`` in one process less its start-up, against
+           ``json.loads`` on the same lines, on an input repeated with every command perturbed
+           (so that no cache on the text can help across the copies)
+doubling   twice the input against once
+estimator  512 rollouts × 50 steps, against plain dicts
+start-up   ``rtmc --help`` against ``python -c "import click"``
+"""
+
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rtmc.advantages import ESTIMATORS
+from rtmc.batch import Batch
+from rtmc.returns import discounted_returns
+
+__all__ = ["measure", "table"]
+
+REPEATS = 3
+
+
+def measure(path: str | None, copies: int) -> dict[str, Any]:
+    """Take all figures.
+
+    Args:
+        path: chat messages as JSON lines; None = made-up rollouts.
+        copies: how often the input is repeated.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Path(path).read_bytes().splitlines() if path else list(_made_up())
+        once, twice = Path(folder, "once.jsonl"), Path(folder, "twice.jsonl")
+        once.write_bytes(b"\n".join(_perturbed(lines, copies, seed=1)) + b"\n")
+        twice.write_bytes(b"\n".join(_perturbed(lines, 2 * copies, seed=1)) + b"\n")
+        loads = _best(lambda: [json.loads(line) for line in once.open("rb")])
+        pipeline, memory = _run(once)
+        doubled, _ = _run(twice)
+        size = once.stat().st_size
+    return {
+        "machine": _machine(),
+        "input": {"rows": len(lines) * copies, "bytes": size, "copies": copies},
+        "json_loads_s": loads,
+        "pipeline_s": pipeline,
+        "pipeline_to_json_loads": pipeline / loads,
+        "pipeline_doubled": doubled / pipeline,
+        "peak_memory_bytes": memory,
+        "estimators": {name: _estimator(name) for name in ESTIMATORS},
+        "start_up_to_import_click": _start_up(),
+    }
+
+
+def table(figures: dict[str, Any]) -> Iterator[str]:
+    """Write the figures for people."""
+    given = figures["input"]
+    yield f"machine     {figures['machine']}"
+    yield (
+        f"input       {given['rows']} rows, {given['bytes'] / 1e6:.1f} MB, {given['copies']} copies,"
+        " every command perturbed"
+    )
+    yield (
+        f"pipeline    {figures['pipeline_s']:.2f} s = {figures['pipeline_to_json_loads']:.1f} × "
+        f"json.loads ({figures['json_loads_s']:.2f} s)"
+    )
+    yield f"doubling    {figures['pipeline_doubled']:.2f} × the time for twice the input"
+    yield f"memory      {figures['peak_memory_bytes'] / 1e6:.0f} MB at most"
+    for name, one in figures["estimators"].items():
+        yield (
+            f"estimator   {name:<10} {one['s'] * 1e3:6.1f} ms for {one['rollouts']} rollouts × "
+            f"{one['steps']} steps, {one['dicts_s'] / one['s']:.1f} × as fast as plain dicts"
+        )
+    yield f"start-up    {figures['start_up_to_import_click']:.2f} × `import click`"
+
+
+def _machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _best(run: Callable[[], Any], repeats: int = REPEATS) -> float:
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+# --- the pipeline ------------------------------------------------------------------------------
+
+_CHILD = """
+import resource, sys, time
+from rtmc.cli.credit import batched, credit_batch
+from rtmc.config import Config
+from rtmc.formats import read_groups
+from rtmc.output import open_writer
+from rtmc.credit import credit
+from rtmc.rollouts import Group, Rollout, Step, ToolCall
+call = ToolCall("bash", {"command": "for i in a; do ls; done"})
+credit(Group("p", (Rollout("p", "r", (Step((call,)),), 1.0),)))
+taken = []
+for _ in range(%d):
+    start = time.perf_counter()
+    with open_writer(sys.argv[1] + ".out.jsonl") as writer:
+        for batch in batched(read_groups(sys.argv[1]), 16):
+            for record in credit_batch(batch, Config())[0]:
+                writer.write(record)
+    taken.append(time.perf_counter() - start)
+print(min(taken), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def _run(path: Path) -> tuple[float, int]:
+    """Run the pipeline in a process of its own: seconds less start-up, and peak memory."""
+    child = [sys.executable, "-c", _CHILD % REPEATS, str(path)]
+    done = subprocess.run(child, check=True, capture_output=True, text=True)
+    seconds, memory = done.stdout.split()
+    return float(seconds), int(memory)
+
+
+def _perturbed(lines: list[bytes], copies: int, seed: int) -> Iterator[bytes]:
+    """Repeat the rows; in every copy each command is another text, of another problem."""
+    chance = random.Random(seed)
+    for copy in range(copies):
+        for line in lines:
+            row = json.loads(line)
+            row["problem_id"] = f"{row['problem_id']}#{copy}"
+            for message in row["messages"]:
+                for call in message.get("tool_calls") or ():
+                    function = call["function"]
+                    mark = f'{{"command": "# run {copy} {chance.randrange(10**6)}\\n'
+                    function["arguments"] = function["arguments"].replace('{"command": "', mark, 1)
+            yield msgspec.json.encode(row)
+
+
+def _made_up(problems: int = 32, rollouts: int = 4, steps: int = 21) -> Iterator[bytes]:
+    """Make rollouts in the shape of real ones."""
+    chance = random.Random(0)
+    commands = (
+        "ls -la", "cat src/core.py", "sed -n '{a},{b}p' src/core.py", "grep -rn name{a} src/",
+        "cd src && python -m pytest tests/test_{c}.py -x 2>&1 | tail -20", "python run_{c}.py",
+        "cat <<'EOF' > repro_{c}.py\nimport core\nprint(core.f({a}))\nEOF\npython repro_{c}.py",
+        "sed -i 's/return {a}/return {b}/' src/core.py", "git diff", "find . -name '*.py' | head -5",
+    )  # fmt: skip
+    for problem in range(problems):
+        for rollout in range(rollouts):
+            messages = []
+            for step in range(steps):
+                a = chance.randrange(1, 900)
+                text = chance.choice(commands).format(a=a, b=a + 40, c=chance.randrange(3))
+                arguments = json.dumps({"command": text})
+                call = {"id": f"c{step}", "type": "function",
+                        "function": {"name": "bash", "arguments": arguments}}  # fmt: skip
+                output = "\n".join(f"line {i} of what was printed here" for i in range(40))
+                code = chance.choice((0, 0, 0, 1))
+                messages += [
+                    {"role": "assistant", "content": "Let me look.", "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": f"c{step}",
+                     "content": f"<returncode>{code}</returncode>\n<output>\n{output}\n</output>"},
+                ]  # fmt: skip
+            row = {"problem_id": f"problem-{problem}", "rollout_id": f"run-{rollout}",
+                   "reward": float(chance.random() < 0.5), "messages": messages}  # fmt: skip
+            yield json.dumps(row).encode()
+
+
+# --- estimators alone --------------------------------------------------------------------------
+
+
+def _estimator(name: str, rollouts: int = 512, steps: int = 50, group: int = 8) -> dict[str, Any]:
+    chance = np.random.default_rng(0)
+    size = rollouts * steps
+    of_step = np.repeat(np.arange(rollouts), steps)
+    problem = of_step // group
+    time_of_step = np.tile(np.arange(steps), rollouts)
+    spread = 1 + time_of_step // 4
+    states = problem * 10_000 + time_of_step * 100 + (chance.random(size) * spread).astype(int)
+    actions = (chance.random(size) * 4).astype(int)
+    starts = np.arange(rollouts + 1) * steps
+    outcomes = (chance.random(rollouts) < 0.5).astype(float)
+    rewards = np.zeros(size)
+    rewards[starts[1:] - 1] = outcomes
+    estimator = ESTIMATORS[name]()
+
+    def run() -> None:
+        estimator(
+            Batch(
+                group_of_rollout=np.arange(rollouts) // group,
+                rollout_of_step=of_step,
+                starts=starts,
+                states=states[:, None],
+                actions=actions[:, None],
+                outcomes=outcomes,
+                rewards=rewards,
+                returns=discounted_returns(rewards, starts, 0.99),
+                step_rewards=np.zeros(size),
+                discount=0.99,
+            )
+        )
+
+    shape = (rollouts, steps)
+    tables = (states.reshape(shape).tolist(), actions.reshape(shape).tolist(), outcomes.tolist())
+    return {
+        "s": _best(run, 10),
+        "dicts_s": _best(lambda: _DICTS[name](*tables, group), REPEATS),
+        "rollouts": rollouts,
+        "steps": steps,
+    }
+
+
+def _dicts_rtmc(states: list, actions: list, outcomes: list, group: int) -> list[list[float]]:
+    """RTMC with plain dicts, as a trainer's own loop would have it."""
+    advantages: list[list[float]] = []
+    for start in range(0, len(states), group):
+        members = range(start, start + group)
+        success = sum(outcomes[i] for i in members) / group
+        table: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for i in members:
+            value, returns = outcomes[i], []
+            for _ in states[i]:
+                returns.append(value)
+                value *= 0.99
+            seen = set()
+            for s, a, g in zip(states[i], actions[i], reversed(returns), strict=True):
+                if (s, a) not in seen:
+                    seen.add((s, a))
+                    table[s][a].append(g)
+        q = {(s, a): sum(g) / len(g) for s, of in table.items() for a, g in of.items()}
+        v = {}
+        for s, of in table.items():
+            visits = sum(len(g) for g in of.values())
+            v[s] = (sum(sum(g) for g in of.values()) + 2 * success) / (visits + 2)
+        for i in members:
+            seen = set()
+            row = []
+            for s, a in zip(states[i], actions[i], strict=True):
+                value = q[s, a] - v[s]
+                row.append(min(0.0, value) if (s, a) in seen else value)
+                seen.add((s, a))
+            advantages.append(row)
+    return advantages
+
+
+def _dicts_grpo(states: list, actions: list, outcomes: list, group: int) -> list[list[float]]:
+    advantages: list[list[float]] = []
+    for start in range(0, len(states), group):
+        r = outcomes[start : start + group]
+        mean = sum(r) / group
+        std = (sum((x - mean) ** 2 for x in r) / group) ** 0.5 + 1e-6
+        advantages += [[(x - mean) / std for _ in states[start]] for x in r]
+    return advantages
+
+
+def _dicts_grpo_step(states: list, actions: list, outcomes: list, group: int) -> list[list[float]]:
+    advantages: list[list[float]] = []
+    for start in range(0, len(states), group):
+        rows = []
+        for i in range(start, start + group):
+            value, returns = outcomes[i], []
+            for _ in states[i]:
+                returns.append(value)
+                value *= 0.99
+            rows.append(returns[::-1])
+        every = [g for row in rows for g in row]
+        mean = sum(every) / len(every)
+        std = (sum((g - mean) ** 2 for g in every) / len(every)) ** 0.5 + 1e-6
+        advantages += [[(g - mean) / std for g in row] for row in rows]
+    return advantages
+
+
+_DICTS = {"rtmc": _dicts_rtmc, "grpo": _dicts_grpo, "grpo_step": _dicts_grpo_step}
+
+
+# --- start-up ----------------------------------------------------------------------------------
+
+
+def _start_up() -> float:
+    """Compare ``rtmc --help`` with importing click, run in turn."""
+    ours, theirs = [], []
+    for _ in range(7):
+        for taken, command in (
+            (ours, ["-m", "rtmc.cli", "--help"]),
+            (theirs, ["-c", "import click"]),
+        ):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], check=True, capture_output=True)
+            taken.append(time.perf_counter() - start)
+    return sorted(ours)[3] / sorted(theirs)[3]

@@ -1,0 +1,56 @@
+"""The command line: ``rtmc credit | show | keys | formats | bench``.
+
+Imports of what a command needs stand inside it, so that ``rtmc --help`` is quick. Only here does
+an ``RtmcError`` become one line and exit 2.
+"""
+
+from typing import Any
+
+import click
+
+from rtmc import __version__
+from rtmc.cli.bench import speed
+from rtmc.cli.credit import credit
+from rtmc.cli.look import formats, keys, show
+from rtmc.errors import RtmcError
+
+__all__ = ["main"]
+
+
+class _Commands(click.Group):
+    """Turns an error of ours into one line and exit 2, and keeps the order of definition."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RtmcError as error:
+            click.echo(f"rtmc: {error}", err=True)
+            ctx.exit(2)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: rtmc credit rollouts.jsonl -o credit.jsonl && rtmc show rollouts.jsonl "
+    "--problem ID",
+)
+@click.version_option(__version__, prog_name="rtmc")
+def main() -> None:
+    """Say which step of an agent's rollouts deserved the credit.
+
+    Merges the rollouts of one problem into a tree of states and actions, and gives every step its
+    advantage A = Q − V.
+    """
+
+
+@main.group(cls=_Commands)
+def bench() -> None:
+    """Measure rtmc itself."""
+
+
+bench.add_command(speed)
+for command in (credit, show, keys, formats, bench):
+    main.add_command(command)

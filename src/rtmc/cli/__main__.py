@@ -1,0 +1,3 @@
+from rtmc.cli import main
+
+main()

@@ -1,0 +1,190 @@
+"""``rtmc credit``: every step its advantage, group after group."""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rtmc.cli.options import (
+    config_options,
+    make_config,
+    make_reader,
+    print_skipped,
+    reading_options,
+)
+from rtmc.errors import FormatError
+
+if TYPE_CHECKING:
+    from rtmc.config import Config
+    from rtmc.diagnostics import Diagnostics
+    from rtmc.formats import GroupReader
+    from rtmc.output import CreditRecord
+    from rtmc.rollouts import Group
+
+__all__ = ["batched", "credit", "credit_batch"]
+
+
+@click.command(
+    epilog="Examples:\n\n"
+    "\b\n"
+    "  rtmc credit rollouts.jsonl -o credit.jsonl\n"
+    "  rtmc credit runs/ --outcomes report.json -o credit.parquet --jobs 4\n"
+    "  rtmc credit rollouts.jsonl --preset paper --gamma 1 -o credit.jsonl\n"
+    "  zcat big.jsonl.gz | rtmc credit - --grouped -o - | head -1"
+)
+@reading_options
+@config_options
+@click.option("-o", "--output", metavar="FILE",
+              help="Where to write: .jsonl, .parquet (extra `parquet`), or - for JSON lines on the "
+                   "standard output. Without it only the summary is printed.")  # fmt: skip
+@click.option("--batch-groups", type=click.IntRange(1), default=16, show_default=True,
+              help="Groups computed at once; the batch of estimators that read one.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
+@click.option("--strict", is_flag=True, help="Exit 1 if any record was skipped.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
+def credit(output: str | None, batch_groups: int, jobs: int, strict: bool, as_json: bool,
+           **given: Any) -> None:  # fmt: skip
+    """Give every step of the rollouts in INPUT its advantage.
+
+    INPUT: files, folders (walked), or - for the standard input. The format is told from the
+    content; `rtmc formats` lists them.
+    """
+    from rtmc.diagnostics import Diagnostics
+    from rtmc.output import open_writer, write_lines
+
+    config = make_config(given)
+    reader = make_reader(given)
+    if not given["grouped"] and not len(reader):
+        _explain_nothing(reader)
+    found = Diagnostics()
+    total = None if given["grouped"] else len(reader)
+    groups = _progress(reader, total, quiet=as_json)
+    done = _credited(groups, config, batch_groups, jobs)
+    to_stdout = output == "-"
+    if to_stdout:
+        for written, counts in done:
+            write_lines(sys.stdout.buffer, written)
+            found += counts
+    elif output is None:
+        for _, counts in done:
+            found += counts
+    else:
+        with open_writer(output) as writer:
+            for written, counts in done:
+                for record in written:
+                    writer.write(record)
+                found += counts
+    _report(reader, found, config, output, as_json, to_stdout)
+    if strict and reader.report.skipped:
+        click.get_current_context().exit(1)
+
+
+def _explain_nothing(reader: "GroupReader") -> None:
+    """Say why there is nothing to do."""
+    print_skipped(reader)
+    raise FormatError(
+        "no rollout in the input; `rtmc formats` lists what is read, --format forces one"
+    )
+
+
+Done = tuple[list["CreditRecord"], "Diagnostics"]
+
+
+def _credited(
+    groups: Iterable["Group"], config: "Config", batch_groups: int, jobs: int
+) -> Iterator[Done]:
+    """Credit groups batch by batch, in order, in one or several processes."""
+    batches = batched(groups, batch_groups)
+    if jobs == 1:
+        yield from (credit_batch(batch, config) for batch in batches)
+        return
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    waiting: deque[Future[Done]] = deque()
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(credit_batch, batch, config))
+            if len(waiting) > 2 * jobs:  # bounds what is in memory
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def batched(groups: Iterable["Group"], size: int) -> Iterator[list["Group"]]:
+    """Cut groups into lists of at most ``size``."""
+    iterator = iter(groups)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def credit_batch(batch: list["Group"], config: "Config") -> Done:
+    """Credit some groups at once; give their records and counts."""
+    from rtmc.credit import credit
+    from rtmc.diagnostics import diagnose
+    from rtmc.output import records
+
+    computed = credit(batch, config)
+    return list(records(computed)), diagnose(computed)
+
+
+def _report(
+    reader: "GroupReader",
+    found: "Diagnostics",
+    config: "Config",
+    output: str | None,
+    as_json: bool,
+    to_stdout: bool,
+) -> None:
+    """Print the summary; on standard error where the records went to standard output."""
+    from rtmc.report import summary
+
+    report = reader.report
+    if as_json:
+        import msgspec
+
+        values = summary.as_values(found, config)
+        values["input"] = {
+            "files": report.files,
+            "passed_over": report.passed_over,
+            "records": report.records,
+            "joined": report.joined,
+            "skipped": [{"source": str(s.source), "reason": s.reason} for s in report.skipped],
+            "warnings": report.warnings,
+        }
+        values["output"] = output
+        click.echo(msgspec.json.encode(values).decode(), err=to_stdout)
+        return
+    print_skipped(reader)
+    for warning in report.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    files = ", ".join(f"{count} {name}" for name, count in report.files.items()) or "none"
+    click.echo(f"  read           {files}" + _passed_over(report.passed_over), err=to_stdout)
+    if report.joined or report.skipped:
+        counts = [("joined to another of the same rollout", report.joined)]
+        counts.append(("skipped, see above", len(report.skipped)))
+        noted = ", ".join(f"{count} {what}" for what, count in counts if count)
+        click.echo(f"  records        {report.records} ({noted})", err=to_stdout)
+    for line in summary.lines(found, config):
+        click.echo(line, err=to_stdout)
+    if output and not to_stdout:
+        click.echo(f"  written        {output}", err=to_stdout)
+
+
+def _passed_over(kinds: dict[str, int]) -> str:
+    if not kinds:
+        return ""
+    parts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return f"; passed over: {parts}"
+
+
+def _progress(groups: Iterable[Any], total: int | None, quiet: bool) -> Iterable[Any]:
+    """Show a progress bar on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return groups
+    from tqdm import tqdm
+
+    return tqdm(groups, total=total, unit=" groups", leave=False, file=sys.stderr)

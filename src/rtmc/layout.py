@@ -1,0 +1,72 @@
+"""Lay out groups of rollouts and their signatures as the flat arrays that estimators read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rtmc.batch import Batch, Steps
+from rtmc.config import Config
+from rtmc.outcomes import Verdict
+from rtmc.returns import discounted_returns, validation_bonus
+from rtmc.rollouts import Group
+from rtmc.signatures import Signatures
+
+__all__ = ["lay_out", "vote"]
+
+
+def lay_out(groups: Sequence[Group], signed: Sequence[Signatures]) -> Steps:
+    """Flatten the rollouts of all groups."""
+    lengths = np.array(
+        [len(rollout.steps) for group in groups for rollout in group.rollouts], dtype=np.int64
+    )
+    levels = signed[0].states.shape[1] if signed else 1
+    nothing = np.zeros((0, levels), dtype=np.int64)
+    return Steps(
+        group_of_rollout=np.repeat(np.arange(len(groups)), [len(g.rollouts) for g in groups]),
+        rollout_of_step=np.repeat(np.arange(len(lengths)), lengths),
+        starts=np.concatenate(([0], np.cumsum(lengths))),
+        states=np.concatenate([nothing, *_apart([s.states for s in signed])]),
+        actions=np.concatenate([nothing, *_apart([s.actions for s in signed])]),
+    )
+
+
+def vote(
+    groups: Sequence[Group],
+    signed: Sequence[Signatures],
+    verdicts: Sequence[Verdict],
+    steps: Steps,
+    config: Config,
+) -> tuple[Batch, np.ndarray]:
+    """Keep the rollouts that vote, and reward them; say which of the steps are theirs."""
+    votes = np.array([verdict.outcome is not None for verdict in verdicts], dtype=bool)
+    voting = votes[steps.rollout_of_step]
+    outcomes = np.array([v.outcome for v in verdicts if v.outcome is not None], dtype=np.float64)
+    lengths = np.diff(steps.starts)[votes]
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    validated = np.concatenate([np.zeros(0, np.int64), *(s.validated for s in signed)])[voting]
+    step_rewards = np.array(
+        [step.reward for group in groups for rollout in group.rollouts for step in rollout.steps],
+        dtype=np.float64,
+    )[voting]
+    rewards = step_rewards + validation_bonus(validated, starts, config.beta, config.max_bonuses)
+    has_steps = lengths > 0
+    rewards[starts[1:][has_steps] - 1] += outcomes[has_steps]
+    batch = Batch(
+        group_of_rollout=np.unique(steps.group_of_rollout[votes], return_inverse=True)[1],
+        rollout_of_step=np.repeat(np.arange(len(outcomes)), lengths),
+        starts=starts,
+        states=steps.states[voting],
+        actions=steps.actions[voting],
+        outcomes=outcomes,
+        rewards=rewards,
+        returns=discounted_returns(rewards, starts, config.gamma),
+        step_rewards=step_rewards,
+        discount=config.gamma,
+    )
+    return batch, voting
+
+
+def _apart(ids: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Shift the ids of each group behind those of the group before."""
+    shift = np.cumsum([0, *(int(i.max(initial=-1)) + 1 for i in ids)])
+    return [i + by for i, by in zip(ids, shift, strict=False)]

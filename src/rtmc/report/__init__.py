@@ -1,0 +1,1 @@
+"""Show a credit to people: tables and trees as text."""

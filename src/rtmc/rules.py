@@ -1,0 +1,44 @@
+"""What holds for every estimator: groups without signal, steps without credit, normalisation."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rtmc.batch import Batch, Floats, std_by
+from rtmc.config import Config
+from rtmc.outcomes import Verdict
+
+__all__ = ["group_rules"]
+
+UNIFORM = 1e-6
+MIN_DEVIATION = 1e-8
+
+
+def group_rules(
+    batch: Batch, raw: Floats, verdicts: Sequence[Verdict], config: Config
+) -> tuple[Floats, list[tuple[str, ...]]]:
+    """Apply what holds for every estimator: groups without signal, no credit, normalisation.
+
+    Returns the advantages, and the flags of each group of the batch.
+    """
+    groups, size = batch.group_of_rollout, batch.n_groups
+    low, high, largest = np.full(size, np.inf), np.full(size, -np.inf), np.ones(size)
+    np.minimum.at(low, groups, batch.outcomes)
+    np.maximum.at(high, groups, batch.outcomes)
+    np.maximum.at(largest, groups, np.abs(batch.outcomes))
+    uniform = high - low <= UNIFORM * largest
+    single = np.bincount(groups, minlength=size) == 1
+    of_step = batch.group_of_step
+    gets_credit = np.array([v.credited for v in verdicts if v.outcome is not None], dtype=bool)
+    credited = gets_credit[batch.rollout_of_step]
+    advantages = np.where(uniform[of_step], 0.0, raw)
+    advantages[~credited] = np.nan
+    if config.normalize == "problem":
+        deviation = std_by(advantages[credited], of_step[credited], size)
+        divides = np.nan_to_num(deviation) >= MIN_DEVIATION
+        advantages /= np.where(divides, deviation, 1.0)[of_step]
+    flags: list[tuple[str, ...]] = [
+        ("singleton_group",) if one else ("uniform",) if same else ()
+        for one, same in zip(single, uniform, strict=True)
+    ]
+    return advantages, flags

@@ -1,0 +1,1 @@
+"""What the programs do that agents run, one module a family; ``commands`` has the table."""
