@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Floats", "Ints", "Steps", "mean_by", "std_by", "sum_by"]
+__all__ = ["Batch", "Floats", "Ints", "Steps", "mean_by", "moments_by", "sum_by"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,23 +84,35 @@ def sum_by(values: Floats, ids: Ints, size: int) -> Floats:
         Sums, shape (size,); 0 where an id does not occur.
     """
     order = np.lexsort((values, ids))
-    return np.bincount(ids[order], weights=values[order], minlength=size).astype(np.float64)
+    return _sum_in(order, values, ids, size)
 
 
 def mean_by(values: Floats, ids: Ints, size: int) -> Floats:
     """Average values by id as ``sum_by`` sums them; NaN where an id does not occur."""
-    count = np.bincount(ids, minlength=size)
     with np.errstate(invalid="ignore"):
-        return sum_by(values, ids, size) / count
+        return sum_by(values, ids, size) / np.bincount(ids, minlength=size)
 
 
-def std_by(values: Floats, ids: Ints, size: int, sample: bool = False) -> Floats:
-    """Take the population (or sample) standard deviation of values by id.
+def moments_by(values: Floats, ids: Ints, size: int, sample: bool = False) -> tuple[Floats, Floats]:
+    """Take mean and population (or sample) standard deviation of values by id.
 
-    NaN where an id does not occur; 0 for a single value.
+    Args:
+        values: shape (n,).
+        ids: shape (n,), in [0, size).
+        size: number of ids.
+        sample: divide by n − 1 instead of n.
+
+    Returns:
+        Means and deviations, shape (size,) each; NaN where an id does not occur. The deviation of
+        a single value is 0.
     """
-    mean = mean_by(values, ids, size)
-    count = np.bincount(ids, minlength=size).astype(float)
-    squares = sum_by((values - mean[ids]) ** 2, ids, size)
+    order = np.lexsort((values, ids))
+    count = np.bincount(ids, minlength=size).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        return np.sqrt(squares / (np.maximum(count - 1, 1) if sample else count))
+        mean = _sum_in(order, values, ids, size) / count
+        squares = _sum_in(order, (values - mean[ids]) ** 2, ids, size)
+        return mean, np.sqrt(squares / (np.maximum(count - 1, 1) if sample else count))
+
+
+def _sum_in(order: Ints, values: Floats, ids: Ints, size: int) -> Floats:
+    return np.bincount(ids[order], values[order], size).astype(np.float64)

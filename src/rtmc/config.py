@@ -1,10 +1,12 @@
 """Every choice that a credit depends on, in one frozen struct."""
 
+from math import isfinite
 from typing import Any, Literal, Self
 
 import msgspec
 
 from rtmc.advantages import RTMC, Estimator
+from rtmc.advantages.base import check_choices
 from rtmc.errors import OptionError
 from rtmc.outcomes import Incomplete, Unknown
 from rtmc.signatures import CodingSigner, Signer
@@ -44,8 +46,11 @@ class Config(msgspec.Struct, frozen=True):
         """Refuse values outside their ranges.
 
         Raises:
-            OptionError: gamma, beta or max_bonuses is out of range.
+            OptionError: a number is out of range, or a choice misspelt.
         """
+        check_choices(self)
+        if not isfinite(self.fail_reward):
+            raise OptionError(f"fail_reward is {self.fail_reward}; expected a finite number")
         if not 0 < self.gamma <= 1:
             raise OptionError(f"gamma is {self.gamma}; expected a number in (0, 1]")
         if not 0 <= self.beta < float("inf"):

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rtmc.batch import Batch, Steps
+from rtmc.batch import Batch, Floats, Ints, Steps
 from rtmc.config import Config
+from rtmc.errors import FormatError
 from rtmc.outcomes import Verdict
 from rtmc.returns import discounted_returns, validation_bonus
-from rtmc.rollouts import Group
+from rtmc.rollouts import Group, Rollout
 from rtmc.signatures import Signatures
 
 __all__ = ["lay_out", "vote"]
@@ -16,9 +17,7 @@ __all__ = ["lay_out", "vote"]
 
 def lay_out(groups: Sequence[Group], signed: Sequence[Signatures]) -> Steps:
     """Flatten the rollouts of all groups."""
-    lengths = np.array(
-        [len(rollout.steps) for group in groups for rollout in group.rollouts], dtype=np.int64
-    )
+    lengths = np.array([len(rollout.steps) for rollout in _rollouts(groups)], dtype=np.int64)
     levels = signed[0].states.shape[1] if signed else 1
     nothing = np.zeros((0, levels), dtype=np.int64)
     return Steps(
@@ -45,9 +44,10 @@ def vote(
     starts = np.concatenate(([0], np.cumsum(lengths)))
     validated = np.concatenate([np.zeros(0, np.int64), *(s.validated for s in signed)])[voting]
     step_rewards = np.array(
-        [step.reward for group in groups for rollout in group.rollouts for step in rollout.steps],
+        [step.reward for rollout in _rollouts(groups) for step in rollout.steps],
         dtype=np.float64,
     )[voting]
+    _refuse_no_number(groups, votes, outcomes, step_rewards, starts)
     rewards = step_rewards + validation_bonus(validated, starts, config.beta, config.max_bonuses)
     has_steps = lengths > 0
     rewards[starts[1:][has_steps] - 1] += outcomes[has_steps]
@@ -64,6 +64,28 @@ def vote(
         discount=config.gamma,
     )
     return batch, voting
+
+
+def _refuse_no_number(
+    groups: Sequence[Group], votes: np.ndarray, outcomes: Floats, step_rewards: Floats, starts: Ints
+) -> None:
+    """Refuse a reward that is no finite number: it would spread through the whole group."""
+    at_outcome, at_step = np.flatnonzero(~np.isfinite(outcomes)), ~np.isfinite(step_rewards)
+    if not len(at_outcome) and not at_step.any():
+        return
+    at = (
+        at_outcome[0] if len(at_outcome) else np.searchsorted(starts, at_step.argmax(), "right") - 1
+    )
+    voters = [r for r, votes_too in zip(_rollouts(groups), votes, strict=True) if votes_too]
+    rollout = voters[at]
+    raise FormatError(
+        f"{rollout.source}: rollout {rollout.rollout_id}: a reward is not a finite number; "
+        "give a number, or null where it is unknown"
+    )
+
+
+def _rollouts(groups: Sequence[Group]) -> list[Rollout]:
+    return [rollout for group in groups for rollout in group.rollouts]
 
 
 def _apart(ids: Sequence[np.ndarray]) -> list[np.ndarray]:

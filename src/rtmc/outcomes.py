@@ -42,9 +42,9 @@ def judge(
     if reward is None:
         if unknown == "exclude":
             return Verdict(None, False, (*flags, "unknown_outcome", "excluded"))
-        return Verdict(fail_reward, True, (*flags, "unknown_outcome"))
-    if not flags:
-        return Verdict(reward, True)
+        reward, flags = fail_reward, (*flags, "unknown_outcome")
+    if "incomplete" not in flags:
+        return Verdict(reward, True, flags)
     if incomplete == "exclude":
         return Verdict(None, False, (*flags, "excluded"))
     outcome = min(reward, fail_reward)

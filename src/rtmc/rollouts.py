@@ -9,6 +9,7 @@ All are frozen msgspec structs. ``encode_rollout`` and ``decode_rollout`` write 
 project's own JSON line (schema ``rtmc.rollout/1``) without loss.
 """
 
+from math import isfinite
 from typing import Any, Literal
 
 import msgspec
@@ -175,7 +176,16 @@ _decoder = msgspec.json.Decoder(Rollout)
 
 
 def encode_rollout(rollout: Rollout) -> bytes:
-    """Write one rollout as one JSON line (no newline) that ``decode_rollout`` reads back equal."""
+    """Write one rollout as one JSON line (no newline) that ``decode_rollout`` reads back equal.
+
+    Raises:
+        FormatError: a reward is not finite: JSON has no such number.
+    """
+    for reward in (rollout.reward, *(step.reward for step in rollout.steps)):
+        if reward is not None and not isfinite(reward):
+            raise FormatError(
+                f"{rollout.rollout_id}: a reward is {reward}; expected a finite number"
+            )
     body = _encoder.encode(rollout)
     return b'{"schema":"' + SCHEMA.encode() + b'",' + body[1:]
 

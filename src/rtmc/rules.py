@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rtmc.batch import Batch, Floats, std_by
+from rtmc.batch import Batch, Floats, moments_by
 from rtmc.config import Config
 from rtmc.outcomes import Verdict
 
@@ -34,7 +34,7 @@ def group_rules(
     advantages = np.where(uniform[of_step], 0.0, raw)
     advantages[~credited] = np.nan
     if config.normalize == "problem":
-        deviation = std_by(advantages[credited], of_step[credited], size)
+        _, deviation = moments_by(advantages[credited], of_step[credited], size)
         divides = np.nan_to_num(deviation) >= MIN_DEVIATION
         advantages /= np.where(divides, deviation, 1.0)[of_step]
     flags: list[tuple[str, ...]] = [

@@ -65,7 +65,7 @@ def to_tokens(
         raise AlignmentError(f"{name}: has spans but no sequence lengths; record the lengths")
     placed = [np.zeros(length) for length in lengths]
     owner = [np.full(length, -1) for length in lengths]
-    dropped = [0] * len(lengths)
+    spanned = [set[int]() for _ in lengths]
     for step, (value, step_spans) in enumerate(zip(numbers, spans, strict=True)):
         for sequence, start, end in (tuple(span) for span in map(_as_tuple, step_spans)):
             where = f"{name}: step {step}, span [{start}, {end}) of sequence {sequence}"
@@ -73,15 +73,12 @@ def to_tokens(
                 raise AlignmentError(f"{where}: there are {len(lengths)} sequences")
             if not 0 <= start < end:
                 raise AlignmentError(f"{where}: expected 0 ≤ start < end")
-            if end > lengths[sequence]:
-                if not truncated:
-                    raise AlignmentError(
-                        f"{where}: the sequence has {lengths[sequence]} tokens; if it was cut, "
-                        "say truncated=True"
-                    )
-                if start >= lengths[sequence]:
-                    dropped[sequence] += 1
-                    continue
+            if end > lengths[sequence] and not truncated:
+                raise AlignmentError(
+                    f"{where}: the sequence has {lengths[sequence]} tokens; if it was cut, "
+                    "say truncated=True"
+                )
+            spanned[sequence].add(step)
             taken = owner[sequence][start:end]
             if (taken >= 0).any():
                 other = int(taken[taken >= 0][0])
@@ -91,8 +88,12 @@ def to_tokens(
     has_value = np.append(~np.isnan(numbers), False)  # the last entry stands for "no step"
     kind = like if like is not None else values
     return [
-        TokenValues(_of_kind(array, kind), _of_kind(has_value[owned], kind), count)
-        for array, owned, count in zip(placed, owner, dropped, strict=True)
+        TokenValues(
+            _of_kind(array, kind),
+            _of_kind(has_value[owned], kind),
+            len(steps - set(owned.tolist())),
+        )
+        for array, owned, steps in zip(placed, owner, spanned, strict=True)
     ]
 
 

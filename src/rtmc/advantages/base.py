@@ -1,13 +1,22 @@
 """What an estimator is: options, what it reads, and arrays in, arrays out."""
 
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 
-from rtmc.batch import Batch, Floats, Ints, std_by
+from rtmc.batch import Batch, Floats, Ints, moments_by
+from rtmc.errors import OptionError
 
-__all__ = ["STD_FLOOR", "Estimate", "Estimator", "Reads", "Std", "deviation"]
+__all__ = [
+    "STD_FLOOR",
+    "Estimate",
+    "Estimator",
+    "Reads",
+    "Std",
+    "centre_and_scale",
+    "check_choices",
+]
 
 Std = Literal["population", "sample", "none"]
 STD_FLOOR = 1e-6
@@ -68,8 +77,19 @@ class Estimator(Protocol):
         ...
 
 
-def deviation(values: Floats, ids: Ints, size: int, std: Std) -> Floats:
-    """Give the divisor std + 1e-6 of each group; 1 where ``std`` is none."""
-    if std == "none":
-        return np.ones(size)
-    return std_by(values, ids, size, sample=std == "sample") + STD_FLOOR
+def check_choices(options: msgspec.Struct) -> None:
+    """Refuse a misspelt choice, which would silently count as one of the others.
+
+    Raises:
+        OptionError: a field annotated as a Literal holds none of its values.
+    """
+    for name, hint in get_type_hints(type(options)).items():
+        value = getattr(options, name)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise OptionError(f"{name} is {value!r}; expected one of {', '.join(get_args(hint))}")
+
+
+def centre_and_scale(values: Floats, ids: Ints, size: int, std: Std) -> tuple[Floats, Floats]:
+    """Give the mean of each group, and its divisor std + 1e-6; 1 where ``std`` is none."""
+    mean, deviation = moments_by(values, ids, size, sample=std == "sample")
+    return mean, np.ones(size) if std == "none" else deviation + STD_FLOOR

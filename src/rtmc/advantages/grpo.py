@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import msgspec
 
-from rtmc.advantages.base import Estimate, Reads, Std, deviation
-from rtmc.batch import Batch, mean_by
+from rtmc.advantages.base import Estimate, Reads, Std, centre_and_scale, check_choices
+from rtmc.batch import Batch
 
 __all__ = ["GRPO"]
 
@@ -27,10 +27,13 @@ class GRPO(msgspec.Struct, frozen=True):
     name: ClassVar[str] = "grpo"
     reads: ClassVar[Reads] = Reads()
 
+    def __post_init__(self) -> None:
+        """Refuse a misspelt choice."""
+        check_choices(self)
+
     def __call__(self, batch: Batch) -> Estimate:
         """Return the rollout's advantage at each of its steps."""
         groups, size = batch.group_of_rollout, batch.n_groups
-        mean = mean_by(batch.outcomes, groups, size)
-        scale = deviation(batch.outcomes, groups, size, self.std)
+        mean, scale = centre_and_scale(batch.outcomes, groups, size, self.std)
         of_rollout = (batch.outcomes - mean[groups]) / scale[groups]
         return Estimate(of_rollout[batch.rollout_of_step])

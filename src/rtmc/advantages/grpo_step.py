@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import msgspec
 
-from rtmc.advantages.base import Estimate, Reads, Std, deviation
-from rtmc.batch import Batch, mean_by
+from rtmc.advantages.base import Estimate, Reads, Std, centre_and_scale, check_choices
+from rtmc.batch import Batch
 
 __all__ = ["GRPOStep"]
 
@@ -29,9 +29,12 @@ class GRPOStep(msgspec.Struct, frozen=True):
     name: ClassVar[str] = "grpo_step"
     reads: ClassVar[Reads] = Reads()
 
+    def __post_init__(self) -> None:
+        """Refuse a misspelt choice."""
+        check_choices(self)
+
     def __call__(self, batch: Batch) -> Estimate:
         """Return (G_t − mean G) / (std G + 1e-6) of each step."""
         groups, size = batch.group_of_step, batch.n_groups
-        mean = mean_by(batch.returns, groups, size)
-        scale = deviation(batch.returns, groups, size, self.std)
+        mean, scale = centre_and_scale(batch.returns, groups, size, self.std)
         return Estimate((batch.returns - mean[groups]) / scale[groups])

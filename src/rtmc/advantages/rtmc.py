@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import msgspec
 import numpy as np
 
-from rtmc.advantages.base import Estimate, Reads
+from rtmc.advantages.base import Estimate, Reads, check_choices
 from rtmc.batch import Batch, Floats, mean_by, sum_by
 from rtmc.errors import OptionError
 from rtmc.tree import Tree, build
@@ -56,11 +56,12 @@ class RTMC(msgspec.Struct, frozen=True):
     reads: ClassVar[Reads] = Reads(keys=True)
 
     def __post_init__(self) -> None:
-        """Refuse a negative weight.
+        """Refuse a negative weight and a misspelt choice.
 
         Raises:
-            OptionError: n_prior is negative or not finite.
+            OptionError: n_prior is negative or not finite; prior or repeats is misspelt.
         """
+        check_choices(self)
         if not 0 <= self.n_prior < float("inf"):
             raise OptionError(f"n_prior is {self.n_prior}; expected a number ≥ 0")
 
@@ -149,8 +150,9 @@ def _mean_time(batch: Batch, tree: Tree) -> Floats:
 
 
 def _carried(start: Floats, time: Floats, discount: float) -> Floats:
-    """Carry a value at time 0 forward to ``time``: start/γ^t."""
-    return start * discount**-time
+    """Carry a value at time 0 forward to ``time``: start/γ^t, which may be infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(start == 0, 0.0, start * discount**-time)
 
 
 def _first_step_in_state(batch: Batch, tree: Tree) -> np.ndarray:

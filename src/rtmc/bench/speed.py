@@ -67,8 +67,8 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
     given = figures["input"]
     yield f"machine     {figures['machine']}"
     yield (
-        f"input       {given['rows']} rows, {given['bytes'] / 1e6:.1f} MB, {given['copies']} copies,"
-        " every command perturbed"
+        f"input       {given['rows']} rows, {given['bytes'] / 1e6:.1f} MB, "
+        f"{given['copies']} copies, every command perturbed"
     )
     yield (
         f"pipeline    {figures['pipeline_s']:.2f} s = {figures['pipeline_to_json_loads']:.1f} × "
@@ -151,7 +151,7 @@ def _made_up(problems: int = 32, rollouts: int = 4, steps: int = 21) -> Iterator
         "ls -la", "cat src/core.py", "sed -n '{a},{b}p' src/core.py", "grep -rn name{a} src/",
         "cd src && python -m pytest tests/test_{c}.py -x 2>&1 | tail -20", "python run_{c}.py",
         "cat <<'EOF' > repro_{c}.py\nimport core\nprint(core.f({a}))\nEOF\npython repro_{c}.py",
-        "sed -i 's/return {a}/return {b}/' src/core.py", "git diff", "find . -name '*.py' | head -5",
+        "sed -i 's/return {a}/return {b}/' src/core.py", "git diff", "find . | head -5",
     )  # fmt: skip
     for problem in range(problems):
         for rollout in range(rollouts):
@@ -192,46 +192,43 @@ def _estimator(name: str, rollouts: int = 512, steps: int = 50, group: int = 8) 
     rewards[starts[1:] - 1] = outcomes
     estimator = ESTIMATORS[name]()
 
-    def run() -> None:
-        estimator(
-            Batch(
-                group_of_rollout=np.arange(rollouts) // group,
-                rollout_of_step=of_step,
-                starts=starts,
-                states=states[:, None],
-                actions=actions[:, None],
-                outcomes=outcomes,
-                rewards=rewards,
-                returns=discounted_returns(rewards, starts, 0.99),
-                step_rewards=np.zeros(size),
-                discount=0.99,
-            )
-        )
-
+    returns = discounted_returns(rewards, starts, 0.99)
+    batch = Batch(
+        group_of_rollout=np.arange(rollouts) // group,
+        rollout_of_step=of_step,
+        starts=starts,
+        states=states[:, None],
+        actions=actions[:, None],
+        outcomes=outcomes,
+        rewards=rewards,
+        returns=returns,
+        step_rewards=np.zeros(size),
+        discount=0.99,
+    )
     shape = (rollouts, steps)
-    tables = (states.reshape(shape).tolist(), actions.reshape(shape).tolist(), outcomes.tolist())
+    keys = (states.reshape(shape).tolist(), actions.reshape(shape).tolist())
+    tables = (*keys, returns.reshape(shape).tolist(), outcomes.tolist())
     return {
-        "s": _best(run, 10),
+        "s": _best(lambda: estimator(batch), 10),
         "dicts_s": _best(lambda: _DICTS[name](*tables, group), REPEATS),
         "rollouts": rollouts,
         "steps": steps,
     }
 
 
-def _dicts_rtmc(states: list, actions: list, outcomes: list, group: int) -> list[list[float]]:
+_Rows = list[list[float]]
+
+
+def _dicts_rtmc(states: _Rows, actions: _Rows, returns: _Rows, outcomes: list, group: int) -> _Rows:
     """RTMC with plain dicts, as a trainer's own loop would have it."""
-    advantages: list[list[float]] = []
+    advantages: _Rows = []
     for start in range(0, len(states), group):
         members = range(start, start + group)
         success = sum(outcomes[i] for i in members) / group
-        table: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        table: dict[float, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
         for i in members:
-            value, returns = outcomes[i], []
-            for _ in states[i]:
-                returns.append(value)
-                value *= 0.99
             seen = set()
-            for s, a, g in zip(states[i], actions[i], reversed(returns), strict=True):
+            for s, a, g in zip(states[i], actions[i], returns[i], strict=True):
                 if (s, a) not in seen:
                     seen.add((s, a))
                     table[s][a].append(g)
@@ -251,8 +248,8 @@ def _dicts_rtmc(states: list, actions: list, outcomes: list, group: int) -> list
     return advantages
 
 
-def _dicts_grpo(states: list, actions: list, outcomes: list, group: int) -> list[list[float]]:
-    advantages: list[list[float]] = []
+def _dicts_grpo(states: _Rows, actions: _Rows, returns: _Rows, outcomes: list, group: int) -> _Rows:
+    advantages: _Rows = []
     for start in range(0, len(states), group):
         r = outcomes[start : start + group]
         mean = sum(r) / group
@@ -261,16 +258,12 @@ def _dicts_grpo(states: list, actions: list, outcomes: list, group: int) -> list
     return advantages
 
 
-def _dicts_grpo_step(states: list, actions: list, outcomes: list, group: int) -> list[list[float]]:
-    advantages: list[list[float]] = []
+def _dicts_grpo_step(
+    states: _Rows, actions: _Rows, returns: _Rows, outcomes: list, group: int
+) -> _Rows:
+    advantages: _Rows = []
     for start in range(0, len(states), group):
-        rows = []
-        for i in range(start, start + group):
-            value, returns = outcomes[i], []
-            for _ in states[i]:
-                returns.append(value)
-                value *= 0.99
-            rows.append(returns[::-1])
+        rows = returns[start : start + group]
         every = [g for row in rows for g in row]
         mean = sum(every) / len(every)
         std = (sum((g - mean) ** 2 for g in every) / len(every)) ** 0.5 + 1e-6

@@ -59,6 +59,7 @@ class _Row(_Ids):
     status: Any = None
     policy_version: Any = None
     step_rewards: list[float | None] | None = None
+    persistent_shell: bool | None = None
     root: str | None = None
     cwd: str | None = None
 

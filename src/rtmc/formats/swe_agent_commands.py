@@ -31,7 +31,8 @@ _PIECE = re.compile(
 _ESCAPED = re.compile(r'\\(["\\])')
 
 _LINES = re.compile(r"edit\s+(\d+):(\d+)\s*\n")
-_OPERATORS = frozenset(("&&", "||", "|", ";", "&"))
+_REPLACE_ALL = {"true": True, "1": True, "replace-all": True, "replace_all": True,
+                "false": False, "0": False}  # fmt: skip
 
 
 def split_words(text: str) -> list[str]:
@@ -82,7 +83,7 @@ def tool_call(action: str, open_file: str | None = None) -> ToolCall:
         words = split_words(text)
     except ValueError:
         return ToolCall(name, text)
-    arguments = None if _OPERATORS.intersection(words) else reader(words[1:], at_open_file)
+    arguments = reader(words[1:], at_open_file)
     # the right word but not the right arguments: a shell line such as `open x; ls`
     return ToolCall("bash", {"command": text}) if arguments is None else ToolCall(name, arguments)
 
@@ -111,7 +112,10 @@ def _edit(words: list[str], opened: Arguments) -> Arguments | None:
         return None
     arguments: Arguments = {"search": words[0], "replace": words[1]}
     if len(words) == 3:
-        arguments["replace_all"] = words[2].lower() not in ("false", "0", "")
+        replace_all = _REPLACE_ALL.get(words[2].lower().removeprefix("--"))
+        if replace_all is None:
+            return None
+        arguments["replace_all"] = replace_all
     return {**arguments, **opened}
 
 

@@ -84,15 +84,14 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
         yield f"  overlap        {o.share:.2f} of later steps start where ≥ 2 rollouts came by"
         yield f"  by step index  {parts}   (level {level})"
         yield (
-            f"  states         {o.states}, {_share(o.singletons, o.states)} reached by one rollout,"
+            f"  states         {o.states}, {_share(o.singletons, o.states)} of one rollout only,"
             f" {_share(o.branching, o.states)} with several actions"
         )
     error = f" ± {found.standard_error:.4f} (error over groups)" if found.groups > 1 else ""
     yield f"  advantage      mean {found.mean:+.4f}{error}, deviation {found.deviation:.4f}"
-    yield (
-        f"  signs          {_share(found.winner_negative, found.winner_steps)} of the winners'"
-        f" steps are negative, {_share(found.loser_positive, found.loser_steps)} of the others' positive"
-    )
+    negative = _share(found.winner_negative, found.winner_steps)
+    positive = _share(found.loser_positive, found.loser_steps)
+    yield f"  signs          winners' steps {negative} negative, the others' {positive} positive"
 
 
 def _plain(value: object) -> str:

@@ -33,8 +33,16 @@ def step_effects(tools: Tools, step: Step) -> list[Effect]:
     if not step.calls:
         return _THINK
     if len(step.calls) == 1:
-        return tools.effects(step.calls[0])
-    return [effect for call in step.calls for effect in tools.effects(call)]
+        return _until_finish(tools.effects(step.calls[0]))
+    return _until_finish([effect for call in step.calls for effect in tools.effects(call)])
+
+
+def _until_finish(effects: list[Effect]) -> list[Effect]:
+    """Drop what stands behind a finish in the same action: it did not count."""
+    for at, effect in enumerate(effects[:-1]):
+        if effect.kind == "finish":
+            return effects[: at + 1]
+    return effects
 
 
 class CodingSigner:

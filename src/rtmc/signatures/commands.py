@@ -57,7 +57,8 @@ def _made(names: str, make: Callable[[str], Handler]) -> dict[str, Handler]:
 
 
 PROGRAMS: dict[str, Handler] = {
-    **_each("cat less more bat batcat tac nl zcat view", views.cat),
+    **_each("cat bat batcat tac nl zcat", views.cat),
+    **_each("less more view", views.page),
     **_each(
         "od xxd hexdump strings sort uniq cut column jq yq fold rev tr base64 hd paste comm",
         views.view_file,
@@ -140,6 +141,7 @@ _WRAPPERS = {  # wrapper → its options that take a value
     "exec": "-a",
     "builtin": "",
     "xvfb-run": "-s -n",
+    "npx": "-p --package",
     "unbuffer": "",
     "setsid": "",
     "strace": "-o -e -p",

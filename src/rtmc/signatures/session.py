@@ -5,11 +5,13 @@ all of ``a && b`` where it is zero; never of what stands before a pipe, a ``;``,
 a loop. A test runner's own summary comes first.
 """
 
+from collections.abc import Sequence
+
 from rtmc.signatures import results
 from rtmc.signatures.commands import effects_of, is_filter, unwrap, unwrapped_effects
 from rtmc.signatures.effects import Effect, digest, edit_digest
 from rtmc.signatures.programs.base import NOOP, Place, basename, run_digest
-from rtmc.signatures.programs.searches import PATH_LOOKUP
+from rtmc.signatures.programs.searches import PATH_LOOKUP, below, find_parts
 from rtmc.signatures.programs.views import (
     awk_scope,
     head_scope,
@@ -24,7 +26,7 @@ __all__ = ["Session"]
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 _CONTROL_KEYS = frozenset(("C-c", "C-d", "C-z", "C-l", "^C", "^D"))
 _SHOWS = frozenset(("view", "search", "noop"))
-_GREPS = frozenset(("grep", "egrep", "fgrep", "rg", "ag", "ack", "git"))
+_GREPS = frozenset(("grep", "egrep", "fgrep", "rg", "ag", "ack"))
 _SAFE = frozenset(("noop", "create", "view", "finish"))
 _TIMEOUT_EXIT = 124
 
@@ -89,16 +91,21 @@ class Session:
             if self.trace is not None:
                 self.trace.append("no parser understands this: a run, identified by its text")
             return self._with_results([(effect, 0, True)], [], output, exit_code, timed_out)
+        before = self.place.cwd
         placed = self._line(pipelines)
         if not placed:
             return [NOOP]
         effects = self._with_results(placed, pipelines, output, exit_code, timed_out)
-        for at, effect in enumerate(effects):
-            if effect.kind == "finish":  # what stands behind it in the same action did not count
-                effects = effects[: at + 1]
-                break
+        if exit_code and self.place.cwd != before and self._went_nowhere(pipelines, output or ""):
+            self.place.cwd = before
         self.see(effects)
         return effects
+
+    def _went_nowhere(self, pipelines: list[Pipeline], output: str) -> bool:
+        """Tell whether a failed line failed at its ``cd``."""
+        moves = [p.commands[0].argv for p in pipelines if p.commands[0].argv[:1] == ("cd",)]
+        missing = results.missing_files(output)
+        return len(pipelines) == 1 or any(argv[-1] in missing for argv in moves)
 
     # --- what it did ---------------------------------------------------------------------------
 
@@ -147,57 +154,78 @@ class Session:
         for at, command in enumerate(pipeline.commands):
             argv = command.argv
             if at and is_filter(argv):
-                effects = [(_shown_less(e, argv), own) for e, own in effects]
+                effects = [(less, own) for e, own in effects for less in _shown_less(e, argv)]
             elif at and argv and basename(argv[0]) == "xargs":
-                effects = self._xargs(argv[1:], effects)
+                effects = self._xargs(argv[1:], pipeline.commands[at - 1].argv, effects)
             else:
-                if at:  # what flows into a program was not looked at
-                    effects = [(e, own) for e, own in effects if e.kind not in _SHOWS]
+                # what flows into a program was not looked at
+                fed = " ".join(e.key() for e, _ in effects if e.kind in _SHOWS and e != NOOP)
+                effects = [(e, own) for e, own in effects if e.kind not in _SHOWS]
                 stage = self._command(command, typed if at else None)
-                effects += [(e, at == last) for e in stage]
+                effects += [(_fed(e, fed), own and at == last) for e, own in stage]
             if at != last:
                 typed = _literal(command)
+            written = self._redirections(command, typed)
+            if written:  # a mark that goes into a file ends nothing
+                effects = [(e, own) for e, own in effects if e.kind != "finish"]
             # the shell opens the file, whatever becomes of the command
-            effects += [(e, False) for e in self._redirections(command, typed)]
+            effects += [(e, False) for e in written]
         kept = [(e, own) for e, own in effects if e.kind != "noop"]
         return kept or effects[:1] or [(NOOP, True)]
 
-    def _command(self, command: Command, typed: str | None) -> list[Effect]:
+    def _command(self, command: Command, typed: str | None) -> list[tuple[Effect, bool]]:
         argv = unwrap(command.argv)
         stdin = command.stdin if command.stdin is not None else typed
         if not argv:
-            return [NOOP]
+            return [(NOOP, True)]
         name = basename(argv[0])
         if name in _SHELLS:
             script = _inline_script(argv[1:], stdin)
             if script is not None:
                 return self._nested(script)
-        if name == "tee":
-            return self._tee(argv[1:], stdin)
         if name == "eval":
             return self._nested(" ".join(argv[1:]))
-        return unwrapped_effects(argv, stdin, self.place)
+        if name == "tee":
+            return [(effect, True) for effect in self._tee(argv[1:], stdin)]
+        effects = unwrapped_effects(argv, stdin, self.place)
+        source = next((target for operator, target in command.redirects if operator == "<"), None)
+        if source is not None:
+            if effects == [NOOP] and is_filter(argv):
+                effects = unwrapped_effects([*argv, source], None, self.place)
+            else:
+                effects = [_fed(effect, self.place.path(source)) for effect in effects]
+        return [(effect, True) for effect in effects]
 
-    def _nested(self, script: str) -> list[Effect]:
-        """Look through ``bash -lc "…"``, which has a current directory of its own."""
+    def _nested(self, script: str) -> list[tuple[Effect, bool]]:
+        """Look through ``bash -lc "…"``, which has a current directory of its own.
+
+        Its exit code is that of its last command.
+        """
         pipelines = split(unquote(script) if script[:1] in "\"'" else script)
         if pipelines is None:
-            return [Effect("execute", digest=digest(script.strip()))]
+            return [(Effect("execute", digest=digest(script.strip())), True)]
         here = self.place.cwd
-        effects = [effect for effect, _, _ in self._line(pipelines)]
+        placed = self._line(pipelines)
         self.place.cwd = here
-        return effects or [NOOP]
+        known = _exit_codes(pipelines, placed, 0)
+        last = len(pipelines) - 1
+        return [
+            (effect, own and number == last and known[number] is not None)
+            for effect, number, own in placed
+        ] or [(NOOP, True)]
 
     def _xargs(
-        self, args: tuple[str, ...], found: list[tuple[Effect, bool]]
+        self, args: Sequence[str], feeder: Sequence[str], found: list[tuple[Effect, bool]]
     ) -> list[tuple[Effect, bool]]:
+        """Run a command on what a search found: looking is part of the search, changing is not."""
         words = list(args)
         while words and words[0][:1] == "-":
             words = words[2:] if words[0] in ("-I", "-n", "-P", "-L", "-d", "-i") else words[1:]
-        targets = [e.target for e, _ in found if e.kind == "search"] or ["."]
-        inner = effects_of(
-            [*(w for w in words if w != "{}"), targets[0]], None, Place(self.place.root)
-        )
+        target = next((e.target for e, _ in found if e.kind == "search"), ".")
+        name = find_parts(feeder[1:])[2] if feeder[:1] == ("find",) else ""
+        some = below(target, name or "…")  # some files below: which ones nobody knows
+        given = [word for word in words if word != "{}"]
+        inner = effects_of([*given, some], None, Place(self.place.root))
         if not words or all(effect.kind in _SHOWS for effect in inner):
             return found
         rest = [(e, own) for e, own in found if e.kind not in ("view", "noop")]
@@ -247,8 +275,9 @@ class Session:
         summaries: list[str] = []
         if tests and text:
             summaries = results.test_results(results.clean(text))
+        if len(tests) == 1:  # a test may print another run's summary; its own comes last
+            summaries = summaries[-1:]
         summary_of = iter(summaries) if len(summaries) == len(tests) else iter(())
-        last_test_only = len(tests) == 1 and summaries
         missing = {self.place.path(path) for path in results.missing_files(text)}
         exits = _exit_codes(pipelines, placed, exit_code)
         runs = [at for at, (e, _, _) in enumerate(placed) if e.kind in ("test", "execute")]
@@ -261,8 +290,7 @@ class Session:
             if timed_out and runs and at == runs[-1]:
                 result = "timeout"
             elif effect.kind == "test":
-                result = next(summary_of, "") or (summaries[-1] if last_test_only else "")
-                result = result or _test_exit(exit_of)
+                result = next(summary_of, "") or _test_exit(exit_of)
             elif effect.kind == "execute":
                 result = _run_exit(exit_of)
             elif effect.kind in ("view", "search", "modify", "delete", "create", "restore"):
@@ -300,32 +328,39 @@ def _inline_script(args: list[str], stdin: str | None) -> str | None:
     return stdin
 
 
-def _shown_less(effect: Effect, argv: tuple[str, ...]) -> Effect:
+def _fed(effect: Effect, source: str) -> Effect:
+    """What a program reads from a file or a pipe is part of the identity of its run."""
+    if not source or not effect.digest:
+        return effect
+    return effect._replace(digest=digest(f"{effect.digest} < {source}"))
+
+
+def _shown_less(effect: Effect, argv: tuple[str, ...]) -> list[Effect]:
     """Narrow a view by the filter behind the pipe; other effects stay what they are."""
     if effect.kind != "view" or effect.scope == "output":
-        return effect
+        return [effect]
     name, args = basename(argv[0]), argv[1:]
+    search = effect._replace(kind="search", scope="", detail=" ".join(args))
     if name in ("grep", "egrep", "fgrep", "rg"):
-        kind = effect._replace(kind="search", scope="", detail=" ".join(args))
-        return effect if effect.scope == "dir" else kind
+        return [effect if effect.scope == "dir" else search]
     if effect.scope != "full":
-        return effect
-    scope: str | None = None
+        return [effect]
+    scopes: list[str] | None = None
     if name == "head":
-        scope = head_scope(args)
+        scopes = [head_scope(args)]
     elif name == "tail":
-        scope = tail_scope(args)
+        scopes = [tail_scope(args)]
     elif name == "sed":
         scripts, _, _, quiet = sed_parts(args)
         scopes = sed_scopes("\n".join(scripts)) if quiet else None
-        scope = scopes[0] if scopes else None
         if quiet and scopes is None:
-            return effect._replace(kind="search", scope="", detail=" ".join(args))
-    elif name in ("awk", "gawk"):
-        scope = awk_scope(args[0]) if args else None
+            return [search]
+    elif name in ("awk", "gawk") and args:
+        scope = awk_scope(args[0])
+        scopes = [scope] if scope else None
     elif name == "wc":
-        scope = "stat"
-    return effect._replace(scope=scope) if scope else effect
+        scopes = ["stat"]
+    return [effect._replace(scope=scope) for scope in scopes] if scopes else [effect]
 
 
 def _exit_codes(
@@ -381,6 +416,8 @@ def _refused(
         return ""
     argv = pipelines[number].commands[-1].argv if number < len(pipelines) else ()
     program = basename(argv[0]) if argv else ""
+    if argv[:2] == ("git", "grep"):
+        program = "grep"
     if effect.target == PATH_LOOKUP or program in ("diff", "cmp"):
         return ""  # not found, or different: an answer
     if effect.kind == "search":

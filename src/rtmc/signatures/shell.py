@@ -251,6 +251,9 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
+_UNQUOTED_ESCAPE = re.compile(r"\\([\\$`\n])")
+
+
 def _heredoc_body(text: str, at: int, opening: str) -> tuple[str, int]:
     """Cut the body that starts at ``at``; an unterminated one reaches to the end, as in bash."""
     dash = opening.startswith("<<-")
@@ -260,6 +263,8 @@ def _heredoc_body(text: str, at: int, opening: str) -> tuple[str, int]:
     body = text[at : close.start()] if close else text[at:].rstrip("\n") + "\n"
     if dash:
         body = re.sub(r"^\t+", "", body, flags=re.MULTILINE)
+    if "\\" in body and not any(mark in opening for mark in "'\"\\"):
+        body = _UNQUOTED_ESCAPE.sub(lambda m: "" if m[1] == "\n" else m[1], body)
     return body, min(close.end() + 1, len(text)) if close else len(text)
 
 
@@ -336,8 +341,8 @@ class _Walk:
             case "list" | "program":
                 yield from self.statements(node, nested)
             case "command" | "declaration_command" | "unset_command":
+                yield from self.inside(node)
                 yield Pipeline((self.command(node),), "", nested)
-                yield from self.inside(node) if node.type == "declaration_command" else ()
             case "variable_assignment" | "variable_assignments":
                 yield Pipeline((Command(()),), "", nested)
                 yield from self.inside(node)
@@ -358,11 +363,12 @@ class _Walk:
                 return  # conditions, words of a loop, function definitions: nothing runs
 
     def inside(self, node: Node) -> Iterator[Pipeline]:
-        """Yield what the substitutions of an assignment run."""
+        """Yield what the substitutions in words and assignments run."""
         for child in node.children:
             if child.type == "command_substitution":
-                yield from self.statements(child, True)
-            elif child.type != "subscript":
+                for pipeline in self.statements(child, True):
+                    yield pipeline._replace(operator=";")
+            elif child.child_count and child.type not in ("subscript", "heredoc_redirect"):
                 yield from self.inside(child)
 
     def pipeline(self, node: Node, nested: bool) -> Iterator[Pipeline]:

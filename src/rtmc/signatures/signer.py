@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from rtmc.batch import Ints
+from rtmc.errors import AlignmentError
 from rtmc.rollouts import Rollout
 from rtmc.signatures.effects import digest
 
@@ -98,9 +99,21 @@ class KeySigner:
         self.levels = (level,)
 
     def sign(self, rollouts: Sequence[Rollout]) -> Signatures:
-        """Sign the steps of all rollouts, in order."""
+        """Sign the steps of all rollouts, in order.
+
+        Raises:
+            AlignmentError: the function gave more or fewer pairs than a rollout has steps.
+        """
         states, actions = Interner(), Interner()
-        pairs = [pair for rollout in rollouts for pair in self.keys(rollout)]
+        pairs: list[tuple[str, str]] = []
+        for rollout in rollouts:
+            own = list(self.keys(rollout))
+            if len(own) != len(rollout.steps):
+                raise AlignmentError(
+                    f"rollout {rollout.rollout_id}: expected keys for {len(rollout.steps)} steps, "
+                    f"got {len(own)}"
+                )
+            pairs += own
         return Signatures(
             np.array([states.ids((state,)) for state, _ in pairs], dtype=np.int64).reshape(-1, 1),
             np.array([actions.ids((action,)) for _, action in pairs], dtype=np.int64).reshape(

@@ -90,7 +90,7 @@ def patch(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     if stdin and (effects := patch_effects(stdin, place)):
         return effects
     target = next(iter(operands(args, "-p -i -d --input")), "")
-    identity = digest("patch " + " ".join(args))
+    identity = digest(f"patch {' '.join(args)}\n{stdin or ''}")
     return [Effect("modify", place.path(target) if target else "", "replace", identity)]
 
 

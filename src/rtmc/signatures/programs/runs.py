@@ -38,12 +38,20 @@ def _test_target(word: str, place: Place) -> str:
     return (place.path(path) if "/" in path or "." in path or place.cwd else path) + colons + node
 
 
+_SAYS = frozenset(("--help", "--version", "--collect-only", "--co", "--fixtures", "--markers"))
+
+
+def only_says(args: Words) -> bool:
+    """Tell whether the arguments ask a program about itself instead of running it."""
+    return not _SAYS.isdisjoint(args)
+
+
 def tests(with_value: str) -> Handler:
     """A runner whose operands are what it tests."""
 
     def handler(args: Words, stdin: str | None, place: Place) -> list[Effect]:
-        if "--collect-only" in args or "--co" in args:
-            return shown("pytest --collect-only", " ".join(args))
+        if only_says(args):
+            return shown("test runner", " ".join(args))
         return tested(operands(args, with_value), args, place)
 
     return handler
@@ -52,11 +60,27 @@ def tests(with_value: str) -> Handler:
 pytest = tests(_PYTEST_VALUES)
 
 
+def unittest(args: Words, stdin: str | None, place: Place) -> list[Effect]:
+    """Test modules, or what discovery finds: ``-s`` names its folder."""
+    if args[:1] != ["discover"]:
+        return tests(_UNITTEST_VALUES)(args, stdin, place)
+    folder = next(
+        (args[i + 1] for i, w in enumerate(args[:-1]) if w in ("-s", "--start-directory")), ""
+    )
+    return tested([folder or "."], args, place)
+
+
 def tox(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     """Test with tox or nox: what stands behind ``--`` is tested."""
     words = list(args)
     targets = words[words.index("--") + 1 :] if "--" in words else []
     return tested([w for w in targets if w[:1] != "-"], args, place)
+
+
+_BUILD_VALUES = (
+    "-run -bench -timeout -count -tags -cpu -parallel -coverprofile -p --package --test --features "
+    "--manifest-path -j --jobs"
+)
 
 
 def build_tool(label: str) -> Handler:
@@ -70,7 +94,8 @@ def build_tool(label: str) -> Handler:
             ("test", "check") if label == "make" else ("test", "t") if label == "npm" else ("test",)
         )
         if words and (words[0] in verbs or (label == "npm" and words[0].startswith("test"))):
-            return tested(operands(args)[1:] if label in ("go", "cargo") else (), args, place)
+            named = operands(args, _BUILD_VALUES)[1:] if label in ("go", "cargo") else ()
+            return tested(named, args, place)
         if label == "cargo" and words[:1] == ["nextest"]:
             return tested((), args, place)
         runs = label == "make" or words[:1] in (["run"], ["build"], ["bench"])
@@ -86,7 +111,7 @@ _SERVES = frozenset(
 _TEST_MODULES: dict[str, Handler] = {
     "pytest": pytest,
     "py.test": pytest,
-    "unittest": tests(_UNITTEST_VALUES),
+    "unittest": unittest,
     "nose": tests(""),
     "nose2": tests(""),
     "doctest": tests(""),
@@ -120,7 +145,7 @@ def python(args: Words, stdin: str | None, place: Place) -> list[Effect]:
         return pip(rest, stdin, place)
     if module == "json.tool" and rest:
         return views_of(rest[:1], "full", place)
-    if "--help" in rest or "--version" in rest:
+    if only_says(rest):
         return shown(f"python -m {module}")
     return [digested("python -m", words[1:], place, runs_code=module.split(".")[0] not in _SERVES)]
 
@@ -164,6 +189,8 @@ def run_file(path: str, args: Words, place: Place) -> list[Effect]:
     detail = " ".join(args)
     name = basename(path)
     target = place.path(path)
+    if only_says(args):
+        return shown(target, detail)
     if name == "manage.py" and args[:1] == ["test"]:
         return tested(operands(args[1:], _DJANGO_VALUES), args, place)
     if name == "setup.py" and args[:1] == ["test"]:
@@ -175,8 +202,6 @@ def run_file(path: str, args: Words, place: Place) -> list[Effect]:
         # sympy's bin/test and its like take the files to test; a test file is one itself
         targets = [] if FILE_NAME.search(name) else operands(args, _PYTEST_VALUES)
         return tested(targets, args, place) if targets else [Effect("test", target, detail=detail)]
-    if "--help" in args or "--version" in args:
-        return shown(target, detail)
     return [Effect("execute", target, detail=detail, runs_code=True)]
 
 

@@ -37,6 +37,13 @@ def cat(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     return views_of(paths, "full", place) or [NOOP]
 
 
+def page(args: Words, stdin: str | None, place: Place) -> list[Effect]:
+    """View in a pager: ``less +345 f`` opens at a line."""
+    line = next((int(word[1:]) for word in args if re.fullmatch(r"\+\d+", word)), None)
+    paths = [path for path in operands(args) if path[:1] not in ("-", "+")]
+    return views_of(paths, "full" if line is None else bucket(line, line), place) or [NOOP]
+
+
 def view_file(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     """View files through a program that transforms them."""
     return views_of(operands(args[1:] if args[:1] == ["-"] else args), "full", place) or [NOOP]

@@ -1,0 +1,20 @@
+"""Where the test data are: small files of the project's own, and real ones if there are any."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def data() -> Path:
+    """The project's own small files, one or more of each format."""
+    return Path(__file__).parents[1] / "data" / "formats"
+
+
+@pytest.fixture
+def real() -> Path:
+    """Real trajectories, which are kept beside the checkout on some machines only."""
+    path = Path(__file__).parents[2].parent / "shared" / "data"
+    if not path.is_dir():
+        pytest.skip("the real trajectories are not on this machine")
+    return path

@@ -1,0 +1,293 @@
+"""What may lie among the inputs: broken, empty, packed, piped, nested, foreign files."""
+
+import gzip
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rtmc.errors import FormatError, OptionError
+from rtmc.formats import FORMATS, detect_format, read, read_groups
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def row(problem="p", rollout="r", **fields):
+    messages = [{"role": "assistant", "content": "hi"}]
+    return json.dumps(
+        {"problem_id": problem, "rollout_id": rollout, "messages": messages, **fields}
+    )
+
+
+def problems(reader):
+    return [group.problem_id for group in reader]
+
+
+def skips(reader):
+    return [(skipped.source.line, skipped.reason) for skipped in reader.report.skipped]
+
+
+# --- case 37 -------------------------------------------------------------------------------------
+
+
+def test_case_37_blank_lines_and_a_byte_order_mark(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n\n" + row("a") + "\r\n\n" + row("b") + "\n\n", encoding="utf-8-sig")
+    reader = read_groups(path)
+    assert problems(reader) == ["a", "b"]
+    assert skips(reader) == []
+    assert [g.rollouts[0].source.line for g in reader] == [3, 5]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_case_37_one_value_over_several_lines(tmp_path, mark):
+    path = tmp_path / "row.json"
+    path.write_bytes(mark + json.dumps(json.loads(row("a")), indent=1).encode())
+    assert problems(read_groups(path)) == ["a"]
+
+
+def test_case_37_an_array_of_rows_over_several_lines(tmp_path):
+    path = tmp_path / "rows.json"
+    rows = [json.loads(row("a")), {"broken": "row"}, json.loads(row("b"))]
+    path.write_text(json.dumps(rows, indent=1))
+    reader = read_groups(path)
+    assert problems(reader) == ["a", "b"]
+    lines = path.read_text().splitlines()
+    assert skips(reader)[0][0] == next(i for i, x in enumerate(lines) if "broken" in x)
+    assert reader.report.files == {"chat": 1}
+
+
+def test_case_37_broken_records_are_refused_and_the_others_survive(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    good = row("a").encode()
+    bad_text = row("b").encode().replace(b"hi", b"\xff\xfe")
+    deep = b'{"problem_id": "c", "messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    path.write_bytes(b"\n".join([good, bad_text, deep, b"not json", row("z").encode(), good[:-9]]))
+    reader = read_groups(path)
+    assert problems(reader) == ["a", "z"]
+    reasons = dict(skips(reader))
+    assert set(reasons) == {2, 3, 4, 6}
+    assert "UTF-8" in reasons[2]
+    assert reasons[3] == "JSON is nested too deeply"
+    assert "malformed" in reasons[4]
+    assert "truncated" in reasons[6]
+    assert problems(reader) == ["a", "z"]  # again, without counting twice
+    assert len(reader.report.skipped) == 4
+
+
+def test_case_37_a_first_line_that_is_broken(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row("a")[:-20] + "\n" + row("b") + "\n")
+    reader = read_groups(path)
+    assert problems(reader) == ["b"]
+    assert [line for line, _ in skips(reader)] == [1]
+
+
+def test_case_37_a_large_file_is_read_line_by_line(tmp_path):
+    tracemalloc = pytest.importorskip("tracemalloc")
+    path = tmp_path / "rows.jsonl"
+    filler = "x" * 200_000
+    with path.open("w") as out:
+        for number in range(200):
+            out.write(row(f"p{number}", note=filler) + "\n")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_groups(path)) == 200
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size > 40_000_000
+    assert peak < 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("empty.jsonl", b"", "empty"),
+        ("blank.jsonl", b"\n \n", "empty"),
+        ("mark.json", b"\xef\xbb\xbf", "empty"),
+        ("notes.txt", b"hello", "not JSON (.txt)"),
+        ("noise", b"\x00\x01\x02", "not JSON (no suffix)"),
+        ("config.json", b'{"lr": 1}', "JSON of no known format"),
+        ("cut.json", b'{"messages": [', "broken JSON (Input data was truncated)"),
+        ("deep.json", b"[" * 100_000, "broken JSON (JSON is nested too deeply)"),
+    ],
+)
+def test_a_single_file_that_is_nothing_says_what_was_expected(tmp_path, name, content, what):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        read_groups(path)
+    assert str(caught.value) == (
+        f"{path}: not a trajectory file ({what}); expected one of: {', '.join(FORMATS)}; "
+        "name the format with --format if you know it"
+    )
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(FormatError, match=r"^.*/none\.jsonl: no such file or directory$"):
+        read_groups(tmp_path / "none.jsonl")
+
+
+def test_a_directory_without_trajectories_counts_what_it_holds(tmp_path):
+    (tmp_path / "a.md").write_text("x")
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(FormatError, match="1 JSON of no known format; 1 not JSON"):
+        read_groups(tmp_path)
+
+
+def test_no_input():
+    with pytest.raises(FormatError, match=r"^no input; give files, directories or -"):
+        read_groups([])
+
+
+def test_unknown_names_are_refused(tmp_path):
+    with pytest.raises(OptionError, match="unknown format 'swe'; known are rtmc, "):
+        read_groups(tmp_path, format="swe")
+    with pytest.raises(OptionError, match="cannot group by 'model'; possible are problem, "):
+        read_groups(tmp_path, group_by="model")  # type: ignore[arg-type]
+
+
+# --- where files come from -----------------------------------------------------------------------
+
+
+def test_directories_are_walked_in_order_and_foreign_files_counted(tmp_path):
+    for name, problem in (("b.jsonl", "2"), ("a/x.jsonl", "1"), ("c.jsonl", "3")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(row(problem))
+    (tmp_path / "patch.diff").write_text("diff --git")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "x.jsonl").write_text(row("hidden"))
+    reader = read_groups(tmp_path)
+    assert problems(reader) == ["2", "3", "1"]
+    assert reader.report.passed_over == {"not JSON (.diff)": 1}
+
+
+def test_a_file_given_twice_counts_once(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row("a"))
+    reader = read_groups([path, tmp_path])
+    assert [len(group.rollouts) for group in reader] == [1]
+    assert reader.report.passed_over == {"given twice": 1}
+
+
+def test_standard_input_is_spooled_and_can_be_read_again(monkeypatch):
+    stream = io.BytesIO((row("a") + "\n" + row("b") + "\nbroken").encode())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
+    reader = read_groups("-")
+    assert problems(reader) == problems(reader) == ["a", "b"]
+    assert str(reader.report.skipped[0]).startswith("-:3: ")
+
+
+def test_compressed_files(tmp_path):
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(row("a").encode()))
+    assert problems(read_groups(path)) == ["a"]
+    path.write_bytes(b"not gzip")
+    with pytest.raises(FormatError, match=r"rows\.jsonl\.gz: cannot be read"):
+        read_groups(path)
+
+
+def test_more_files_than_may_be_open(tmp_path):
+    for number in range(80):
+        (tmp_path / f"{number:02}.jsonl").write_text(row(f"p{number % 2}", str(number)))
+    groups = read(tmp_path)
+    assert [len(group.rollouts) for group in groups] == [40, 40]
+
+
+def test_a_named_format_is_believed(tmp_path):
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({"problem_id": "p", "rollout_id": "r", "messages": []}))
+    with pytest.raises(FormatError):
+        read_groups(path)
+    [group] = read(path, format="chat")
+    assert group.rollouts[0].steps == ()
+
+
+def test_a_named_format_that_is_wrong_refuses_the_records(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row("a") + "\n" + row("b"))
+    reader = read_groups(path, format="rtmc")
+    assert list(reader) == []
+    reason = "expected schema 'rtmc.rollout/1', got ''"
+    assert skips(reader) == [(1, reason), (2, reason)]
+
+
+# --- anything at all -----------------------------------------------------------------------------
+
+
+def check_reading(path, name=None):
+    """Read the file, which may be refused as a whole; every record counts somewhere."""
+    try:
+        reader = read_groups(path, format=name)
+    except FormatError as refusal:
+        message = str(refusal)
+    else:
+        groups = list(reader)
+        given_out = sum(len(group.rollouts) for group in groups)
+        assert given_out == reader.report.rollouts
+        assert given_out + reader.report.joined <= reader.report.records
+        return
+    assert message.startswith(f"{path}: ")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.binary(max_size=200), name=st.sampled_from([None, *FORMATS]))
+def test_arbitrary_bytes_are_read_or_refused(tmp_path, content, name):
+    path = tmp_path / "any.jsonl"
+    path.write_bytes(content)
+    check_reading(path, name)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(value=JSON_VALUES, name=st.sampled_from([None, *FORMATS]))
+def test_arbitrary_json_is_read_or_refused(tmp_path, value, name):
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps(value))
+    detect_format(value, str(path))
+    check_reading(path, name)
+
+
+def _mutations(value, draw):
+    """Replace one place somewhere inside ``value`` by an arbitrary JSON value."""
+    if isinstance(value, dict) and value and draw(st.booleans()):
+        key = draw(st.sampled_from(sorted(value)))
+        return {**value, key: _mutations(value[key], draw)}
+    if isinstance(value, list) and value and draw(st.booleans()):
+        index = draw(st.integers(0, len(value) - 1))
+        return [*value[:index], _mutations(value[index], draw), *value[index + 1 :]]
+    return draw(JSON_VALUES)
+
+
+FILES = (
+    "chat-openai.jsonl", "chat-anthropic.jsonl", "toy-3.json", "mini-v1/toy__calc-1.traj.json",
+    "mini-v2/toy__calc-2.traj.json", "swe-agent-0/run-1/toy__calc-1.traj",
+    "swe-agent-1/toy__calc-1.traj", "swe-agent-demo.traj", "openhands-completion/toy__calc-1.json",
+    "openhands-events/output.jsonl", "openhands-events/toy-pairs.json", "r2e.jsonl",
+    "openhands-sdk/toy-conversation/events.jsonl", "swe-smith.jsonl", "rtmc.jsonl",
+)  # fmt: skip
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300
+)
+@given(draw=st.data(), name=st.sampled_from(FILES))
+def test_real_shapes_with_one_place_gone_wrong_are_read_or_refused(data, tmp_path, draw, name):
+    text = (data / name).read_text()
+    try:
+        values = [json.loads(text)]
+    except ValueError:
+        values = [json.loads(line) for line in text.splitlines() if line.strip()]
+    at = draw.draw(st.integers(0, len(values) - 1))
+    values[at] = _mutations(values[at], draw.draw)
+    path = tmp_path / "mutant.jsonl"
+    path.write_text("\n".join(map(json.dumps, values)))
+    check_reading(path)
