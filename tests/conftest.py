@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -16,3 +17,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("rtmc")
+
+
+@pytest.fixture
+def real() -> Path:
+    """Real trajectories, which are kept beside the checkout on some machines only."""
+    path = Path(__file__).parents[1].parent / "shared" / "data"
+    if not path.is_dir():
+        pytest.skip("the real trajectories are not on this machine")
+    return path

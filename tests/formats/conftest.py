@@ -9,12 +9,3 @@ import pytest
 def data() -> Path:
     """The project's own small files, one or more of each format."""
     return Path(__file__).parents[1] / "data" / "formats"
-
-
-@pytest.fixture
-def real() -> Path:
-    """Real trajectories, which are kept beside the checkout on some machines only."""
-    path = Path(__file__).parents[2].parent / "shared" / "data"
-    if not path.is_dir():
-        pytest.skip("the real trajectories are not on this machine")
-    return path

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rtmc import __version__
-from rtmc.cli.bench import speed
+from rtmc.cli.bench import merges, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.look import formats, keys, show
 from rtmc.errors import RtmcError
@@ -52,5 +52,6 @@ def bench() -> None:
 
 
 bench.add_command(speed)
+bench.add_command(merges)
 for command in (credit, show, keys, formats, bench):
     main.add_command(command)

@@ -2,7 +2,7 @@
 
 import click
 
-__all__ = ["speed"]
+__all__ = ["merges", "speed"]
 
 
 @click.command(epilog="Example: rtmc bench speed rollouts.jsonl --copies 20")
@@ -25,3 +25,17 @@ def speed(input_: str, copies: int, as_json: bool) -> None:
     else:
         for line in table(figures):
             click.echo(line)
+
+
+@click.command(epilog="Example: rtmc bench merges rollouts.jsonl --sample 100 --seed 0 > merges.txt")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--level", metavar="LEVEL", default="paper", show_default=True)
+@click.option("--sample", "size", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+def merges(inputs: tuple[str, ...], level: str, size: int, seed: int) -> None:
+    """Draw steps that were merged, for reading by eye: do they really do the same?"""
+    from rtmc.bench.merges import sample
+    from rtmc.formats import read_groups
+
+    for line in sample(read_groups(list(inputs)), level, size, seed):
+        click.echo(line)

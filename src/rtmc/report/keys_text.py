@@ -9,7 +9,7 @@ from rtmc.signatures.effects import action_key
 from rtmc.signatures.session import Session
 from rtmc.signatures.tools import Tools
 
-__all__ = ["explain"]
+__all__ = ["call_text", "explain", "one_line"]
 
 SHOWN = 160
 
@@ -40,9 +40,9 @@ def explain(rollout: Rollout, signer: CodingSigner) -> Iterator[str]:
 
 def _calls(step: Step, tools: Tools) -> Iterator[str]:
     if not step.calls:
-        yield f"    prose   {_line(step.thought)}"
+        yield f"    prose   {one_line(step.thought)}"
     for call in step.calls:
-        yield f"    call    {call.name} {_line(_text(call))}"
+        yield f"    call    {call.name} {one_line(call_text(call))}"
         trace: list[str] = []
         tools.session.trace = trace
         effects = tools.effects(call)
@@ -50,10 +50,11 @@ def _calls(step: Step, tools: Tools) -> Iterator[str]:
             answer = "refused" if any(e.refused for e in effects) else ""
             yield f"    read    {action_key(effects, 4, verb=True)}{answer and f'  ({answer})'}"
         for note in trace:
-            yield f"    read    {_line(note)}"
+            yield f"    read    {one_line(note)}"
 
 
-def _text(call: ToolCall) -> str:
+def call_text(call: ToolCall) -> str:
+    """Write a call's arguments as text: a shell command as it is."""
     if isinstance(call.arguments, str):
         return call.arguments
     command = call.arguments.get("command")
@@ -62,6 +63,7 @@ def _text(call: ToolCall) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
 
 
-def _line(text: str) -> str:
+def one_line(text: str, width: int = SHOWN) -> str:
+    """Write a text on one line, cut to a width."""
     flat = text.replace("\r", "").replace("\n", "⏎")
-    return flat if len(flat) <= SHOWN else flat[: SHOWN - 1] + "…"
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

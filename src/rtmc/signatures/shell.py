@@ -407,6 +407,9 @@ class _Walk:
             elif child.type == "heredoc_redirect":
                 stdin = self.heredoc(child, redirects, extra)
                 continued, rest = self.behind_heredoc(child, nested)
+        if body is not None:  # the grammar loses a `-` in front of a heredoc
+            behind = next((c for c in node.children if c.start_byte >= body.end_byte), body)
+            extra[:0] = self.source[body.end_byte : behind.start_byte].decode().split()
         pipelines = list(self.statement(body, nested)) if body is not None else []
         last = pipelines[-1].commands[-1] if pipelines else Command(())
         if not pipelines or last.argv == (")",) or pipelines[-1].nested > nested:
