@@ -42,7 +42,7 @@ def test_show_names_the_problems_where_there_are_several(tmp_path: Path) -> None
 def test_keys_says_how_a_step_was_read() -> None:
     out = run("keys", EXAMPLE, "--rollout", "refused_edit").output
     assert "python -m pytest -q tests/test_schedule.py → test@tests/test_schedule.py" in out
-    assert "exit 1; the runners said fail" in out
+    assert "exit 1; the runner said fail" in out
     assert re.search(r"modify:replace:[0-9a-f]{4}@dayplan/merge.py:err  \(refused\)", out)
     assert out.count("earns the bonus") == 2
 

@@ -87,9 +87,12 @@ def test_lexer_and_parser_split_alike(text: str, expected: list[Pipeline]) -> No
     [
         ("for f in *.py; do cat $f; done", [("cat", "$f")]),
         ("if [ -f a ]; then rm a; else touch a; fi", [("rm", "a"), ("touch", "a")]),
-        ("while read l; do echo $l; done < f", [("read", "l"), ("echo", "$l"), ()]),
+        (
+            "while read l; do echo $l; done < f",
+            [("read", "l"), ("echo", "$l"), ("{", "while read l; do echo $l; done")],
+        ),
         ("(cd x && make) && ls", [("(",), ("cd", "x"), ("make",), (")",), ("ls",)]),
-        ("{ a; b; } > out", [("a",), ("b",), ()]),
+        ("{ a; b; } > out", [("a",), ("b",), ("{", "{ a; b; }")]),
         ("X=$(python a.py)", [(), ("python", "a.py")]),
         ('echo "$(rm a)"', [("rm", "a"), ("echo", "$(rm a)")]),
         ("! grep x f", [("grep", "x", "f")]),

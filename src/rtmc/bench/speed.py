@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ from rtmc.returns import discounted_returns
 __all__ = ["measure", "table"]
 
 REPEATS = 3
+# A simple command, which may have an assignment in front.
+_OPENING = re.compile(r'^\{"command": "(?=[\w./])(?!(?:for|while|until|if|case|function|select)\b)')
 
 
 def measure(path: str | None, copies: int) -> dict[str, Any]:
@@ -43,8 +46,8 @@ def measure(path: str | None, copies: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(path).read_bytes().splitlines() if path else list(_made_up())
         once, twice = Path(folder, "once.jsonl"), Path(folder, "twice.jsonl")
-        once.write_bytes(b"\n".join(_perturbed(lines, copies, seed=1)) + b"\n")
-        twice.write_bytes(b"\n".join(_perturbed(lines, 2 * copies, seed=1)) + b"\n")
+        once.write_bytes(b"\n".join(_perturbed(lines, copies)) + b"\n")
+        twice.write_bytes(b"\n".join(_perturbed(lines, 2 * copies)) + b"\n")
         loads = _best(lambda: [json.loads(line) for line in once.open("rb")])
         pipeline, memory = _run(once)
         doubled, _ = _run(twice)
@@ -109,29 +112,31 @@ from rtmc.credit import credit
 from rtmc.rollouts import Group, Rollout, Step, ToolCall
 call = ToolCall("bash", {"command": "for i in a; do ls; done"})
 credit(Group("p", (Rollout("p", "r", (Step((call,)),), 1.0),)))
-taken = []
-for _ in range(%d):
-    start = time.perf_counter()
-    with open_writer(sys.argv[1] + ".out.jsonl") as writer:
-        for batch in batched(read_groups(sys.argv[1]), 16):
-            for record in credit_batch(batch, Config())[0]:
-                writer.write(record)
-    taken.append(time.perf_counter() - start)
-print(min(taken), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+start = time.perf_counter()
+with open_writer(sys.argv[1] + ".out.jsonl") as writer:
+    for batch in batched(read_groups(sys.argv[1]), 16):
+        for record in credit_batch(batch, Config())[0]:
+            writer.write(record)
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
 def _run(path: Path) -> tuple[float, int]:
-    """Run the pipeline in a process of its own: seconds less start-up, and peak memory."""
-    child = [sys.executable, "-c", _CHILD % REPEATS, str(path)]
-    done = subprocess.run(child, check=True, capture_output=True, text=True)
-    seconds, memory = done.stdout.split()
-    return float(seconds), int(memory)
+    """Run the pipeline in processes of its own: least seconds less start-up, and peak memory."""
+    taken = []
+    for _ in range(REPEATS):  # a new process each: nothing is kept from run to run
+        child = [sys.executable, "-c", _CHILD, str(path)]
+        done = subprocess.run(child, check=True, capture_output=True, text=True)
+        seconds, memory = done.stdout.split()
+        taken.append((float(seconds), int(memory)))
+    return min(taken)
 
 
-def _perturbed(lines: list[bytes], copies: int, seed: int) -> Iterator[bytes]:
-    """Repeat the rows; in every copy each command is another text, of another problem."""
-    chance = random.Random(seed)
+def _perturbed(lines: list[bytes], copies: int) -> Iterator[bytes]:
+    """Repeat the rows; in every copy each command is another text, of another problem.
+
+    Within a copy equal commands stay equal, as rollouts of one problem share many.
+    """
     for copy in range(copies):
         for line in lines:
             row = json.loads(line)
@@ -139,8 +144,9 @@ def _perturbed(lines: list[bytes], copies: int, seed: int) -> Iterator[bytes]:
             for message in row["messages"]:
                 for call in message.get("tool_calls") or ():
                     function = call["function"]
-                    mark = f'{{"command": "# run {copy} {chance.randrange(10**6)}\\n'
-                    function["arguments"] = function["arguments"].replace('{"command": "', mark, 1)
+                    function["arguments"] = _OPENING.sub(
+                        lambda found, copy=copy: f"{found[0]}RUN={copy} ", function["arguments"]
+                    )
             yield msgspec.json.encode(row)
 
 

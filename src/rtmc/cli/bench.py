@@ -27,7 +27,9 @@ def speed(input_: str, copies: int, as_json: bool) -> None:
             click.echo(line)
 
 
-@click.command(epilog="Example: rtmc bench merges rollouts.jsonl --sample 100 --seed 0 > merges.txt")
+@click.command(
+    epilog="Example: rtmc bench merges rollouts.jsonl --sample 100 --seed 0 > merges.txt"
+)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @click.option("--level", metavar="LEVEL", default="paper", show_default=True)
 @click.option("--sample", "size", type=click.IntRange(1), default=100, show_default=True)

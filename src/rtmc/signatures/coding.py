@@ -39,9 +39,10 @@ def step_effects(tools: Tools, step: Step) -> list[Effect]:
 
 def _until_finish(effects: list[Effect]) -> list[Effect]:
     """Drop what stands behind a finish in the same action: it did not count."""
-    for at, effect in enumerate(effects[:-1]):
-        if effect.kind == "finish":
-            return effects[: at + 1]
+    if len(effects) > 1:
+        for at, effect in enumerate(effects):
+            if effect.kind == "finish":
+                return effects[: at + 1]
     return effects
 
 

@@ -94,6 +94,7 @@ PROGRAMS: dict[str, Handler] = {
     **_each("tox nox", runs.tox),
     **_made("make cargo go mvn gradle dotnet bazel ninja", runs.build_tool),
     **_each("npm yarn pnpm bun", runs.build_tool("npm")),
+    **{name: runs.reader(name) for name in runs.READERS},
     **_each("gradlew mvnw", runs.build_tool("gradle")),
     **_each("python pypy ipython", runs.python),
     **_each("pip pip3", runs.pip),

@@ -8,7 +8,8 @@ key; ``coarse`` drops digest, bucket and result.
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 __all__ = ["Effect", "action_key", "detail_key", "digest", "edit_digest"]
 
@@ -35,7 +36,7 @@ def edit_digest(new: str, old: str | None = None) -> str:
     return digest(_trim(new) if not old else f"{_trim(old)}\0{_trim(new)}")
 
 
-class Effect(NamedTuple):
+class Effect(Struct, frozen=True, gc=False):
     """One thing that a step did.
 
     Attributes:

@@ -38,12 +38,14 @@ _VOLATILE = (
 )
 
 
-_DIGIT = re.compile(r"\d")
+_MAY_BE_VOLATILE = re.compile(
+    r"0x|/tmp/tmp|\d{4}-\d|:\d\d|port|PORT|kill|wait|pid|-p \d|\d(?:ms|s)\b"
+)
 
 
 def scrub(command: str) -> str:
     """Replace addresses, temporary paths, dates, ports, process ids and durations by marks."""
-    if not _DIGIT.search(command) and "/tmp/tmp" not in command:
+    if not _MAY_BE_VOLATILE.search(command):
         return command
     for pattern, mark in _VOLATILE:
         command = pattern.sub(mark, command)

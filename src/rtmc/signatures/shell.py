@@ -11,19 +11,21 @@ Expansions are not made: ``$X`` and ``*.py`` stay in the word as they are writte
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from itertools import pairwise
 
+from msgspec import Struct
+from msgspec.structs import replace
 from tree_sitter import Language, Node, Parser
 
 __all__ = ["Command", "Pipeline", "lex", "parse", "split", "unquote"]
 
 
-class Command(NamedTuple):
+class Command(Struct, frozen=True, gc=False):
     """One simple command: its words without assignments, its redirections, its standard input.
 
     ``redirects`` holds pairs (operator, target); ``stdin`` the text of a heredoc or here-string.
-    The pseudo commands ``(`` and ``)`` open and close a subshell; an empty ``argv`` only
-    carries redirections or assigned variables.
+    The pseudo commands ``(`` and ``)`` open and close a subshell, ``{`` carries the redirections
+    of a compound statement; an empty ``argv`` only carries redirections or assigned variables.
     """
 
     argv: tuple[str, ...]
@@ -31,7 +33,7 @@ class Command(NamedTuple):
     stdin: str | None = None
 
 
-class Pipeline(NamedTuple):
+class Pipeline(Struct, frozen=True, gc=False):
     """Commands joined by ``|``, and what joins them to the next: ``&&  ||  ;  &`` or nothing.
 
     ``nested``: inside a loop, a condition or a subshell, so that the exit code of the whole text
@@ -45,21 +47,39 @@ class Pipeline(NamedTuple):
 
 def split(text: str) -> list[Pipeline] | None:
     """Split shell text into its pipelines, in order; None where it is no shell text."""
-    if " \n" in text and "<<" not in text:
-        text = _WRAPPED.sub(_unwrap, text)
+    if "\n" in text and len(text) > _TERMINAL_WIDTH and "<<" not in text:
+        text = _unwrap(text)
     pipelines = lex(text)
     return parse(text) if pipelines is None else pipelines
 
 
-# A terminal that wraps at a word leaves the blank in front of the break.
-_WRAPPED = re.compile(r"(?P<line>[^\n]*[ ])\n(?P<word>\S+)")
 _TERMINAL_WIDTH = 100
+_CONSOLE_WIDTH = 160
 
 
-def _unwrap(match: re.Match[str]) -> str:
-    """Join two lines if the first word of the second would not have fitted on the first."""
-    fits = len(match["line"]) + len(match["word"]) < _TERMINAL_WIDTH
-    return match[0] if fits else match["line"] + match["word"]
+def _unwrap(text: str) -> str:
+    """Join the lines that a terminal has broken.
+
+    It breaks at a word, leaving the blank in front of the break, where the next word would not
+    have fitted; at the last column of a wide console it leaves none.
+    """
+    lines = text.split("\n")
+    out = [lines[0]]
+    for before, line in pairwise(lines):
+        if _breaks(before, line):
+            out.append(line)
+        elif _CONSOLE_WIDTH - 3 <= len(before) <= _CONSOLE_WIDTH and line[:1].strip():
+            out.append(" " + line)
+        else:
+            out.append("\n" + line)
+    return "".join(out)
+
+
+def _breaks(line: str, following: str) -> bool:
+    """Tell whether the first word of the following line would not have fitted on the line."""
+    if line[-1:] != " " or not following[:1].strip():
+        return False
+    return len(line) + len(following.split(None, 1)[0]) >= _TERMINAL_WIDTH
 
 
 def _join_wrapped(pipelines: list[Pipeline]) -> list[Pipeline]:
@@ -78,7 +98,7 @@ def _join_wrapped(pipelines: list[Pipeline]) -> list[Pipeline]:
                 last.argv + first.argv, last.redirects + first.redirects, first.stdin or last.stdin
             )
             commands = (*before.commands[:-1], whole, *pipeline.commands[1:])
-            joined[-1] = pipeline._replace(commands=commands)
+            joined[-1] = replace(pipeline, commands=commands)
         else:
             joined.append(pipeline)
     return joined
@@ -125,7 +145,8 @@ _TOKEN = re.compile(
     r"""
     (?: [ \t] | \\\r?\n )*+
     (?:
-      (?P<word> (?! \# | \d[<>] )
+      (?P<plain> (?! \# | \d[<>] ) [^\s'"\\;&|<>()$`]++ (?= [\s;&|<>] | \Z ) )
+    | (?P<word> (?! \# | \d[<>] )
         (?: [^\s'"\\;&|<>()$`]++
           | \\[^\r\n]
           | '[^']*+'
@@ -144,6 +165,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_WORDS_ONLY = re.compile(r"[ \t]*+[\w./:@%+,^=~*?-][\w./:@%+,^=~*? \t-]*+\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _NEEDS_GRAMMAR = frozenset(
     "for while until if case select function coproc { } [ [[ ! do done then else elif fi "
@@ -154,6 +176,10 @@ _GOES_ON = re.compile(r"(?:\s|#[^\n]*+\n)*+(?:&&|\|)")
 
 def lex(text: str) -> list[Pipeline] | None:
     """Split without a grammar; None for text that needs one, or that nothing can split."""
+    if _WORDS_ONLY.match(text):
+        words = text.split()
+        if words[0] not in _NEEDS_GRAMMAR and not _ASSIGNMENT.match(words[0]):
+            return [Pipeline((Command(tuple(words)),))]
     pipelines: list[Pipeline] = []
     commands: list[Command] = []
     argv: list[str] = []
@@ -173,20 +199,22 @@ def lex(text: str) -> list[Pipeline] | None:
         kind, at = token.lastgroup, token.end()
         assert kind is not None  # every alternative has a name
         value = token[kind]
-        if kind == "comment":
-            continue
-        if kind == "word":
+        if kind == "plain" or kind == "word":
+            word = value if kind == "plain" else unquote(value)
+            if argv and not redirect:
+                argv.append(word)
+                continue
             if redirect == "<<<":
-                stdin = unquote(value) + "\n"
+                stdin = word + "\n"
             elif redirect:
-                redirects.append((redirect, unquote(value)))
-            elif argv:
-                argv.append(unquote(value))
+                redirects.append((redirect, word))
             elif value in _NEEDS_GRAMMAR:
                 return None
             elif not _ASSIGNMENT.match(value):
-                argv.append(unquote(value))
+                argv.append(word)
             started, redirect = True, ""
+            continue
+        if kind == "comment":
             continue
         if redirect:
             return None
@@ -216,11 +244,11 @@ def lex(text: str) -> list[Pipeline] | None:
             for opening, p, c in heredocs:
                 body, at = _heredoc_body(text, at, opening)
                 target = pipelines[p].commands if p < len(pipelines) else commands
-                given = target[c]._replace(stdin=body)
+                given = replace(target[c], stdin=body)
                 if p < len(pipelines):
                     kept = list(target)
                     kept[c] = given
-                    pipelines[p] = pipelines[p]._replace(commands=tuple(kept))
+                    pipelines[p] = replace(pipelines[p], commands=tuple(kept))
                 else:
                     commands[c] = given
             if heredocs and not commands and pipelines and _GOES_ON.match(text, at):
@@ -230,7 +258,7 @@ def lex(text: str) -> list[Pipeline] | None:
                 assert found is not None
                 at, operator = found.end(), found["operator"]
                 if operator == "||" or operator == "&&":
-                    pipelines.append(last._replace(operator=operator))
+                    pipelines.append(replace(last, operator=operator))
                 else:
                     commands = list(last.commands)
                     operator = "|"
@@ -240,7 +268,7 @@ def lex(text: str) -> list[Pipeline] | None:
     if commands or operator in ("&&", "||"):
         return None
     if pipelines and pipelines[-1].operator == ";":
-        pipelines[-1] = pipelines[-1]._replace(operator="")
+        pipelines[-1] = replace(pipelines[-1], operator="")
     return _join_wrapped(pipelines)
 
 
@@ -258,14 +286,29 @@ def _heredoc_body(text: str, at: int, opening: str) -> tuple[str, int]:
     """Cut the body that starts at ``at``; an unterminated one reaches to the end, as in bash."""
     dash = opening.startswith("<<-")
     delimiter = opening[3 if dash else 2 :].strip(" \t").strip("'\"").lstrip("\\")
-    tabs = "\t*" if dash else ""
-    close = re.compile(rf"^{tabs}{re.escape(delimiter)}\r?$", re.MULTILINE).search(text, at)
-    body = text[at : close.start()] if close else text[at:].rstrip("\n") + "\n"
+    end, behind = _delimiter(text, at, delimiter, dash)
+    body = text[at:end] if behind >= 0 else text[at:].rstrip("\n") + "\n"
     if dash:
         body = re.sub(r"^\t+", "", body, flags=re.MULTILINE)
     if "\\" in body and not any(mark in opening for mark in "'\"\\"):
         body = _UNQUOTED_ESCAPE.sub(lambda m: "" if m[1] == "\n" else m[1], body)
-    return body, min(close.end() + 1, len(text)) if close else len(text)
+    return body, behind if behind >= 0 else len(text)
+
+
+def _delimiter(text: str, at: int, delimiter: str, dash: bool) -> tuple[int, int]:
+    """Find the line that closes a heredoc: where it starts, and what is behind it; −1 if none."""
+    if dash:
+        closing = re.compile(rf"^\t*{re.escape(delimiter)}\r?$", re.MULTILINE).search(text, at)
+        return (closing.start(), min(closing.end() + 1, len(text))) if closing else (-1, -1)
+    found = at - 1
+    while (found := text.find(delimiter, found + 1)) >= 0:
+        end = found + len(delimiter)
+        if (found == at or text[found - 1] == "\n") and (
+            text[end : end + 1] in ("", "\n") or text[end : end + 2] == "\r\n"
+        ):
+            newline = text.find("\n", end)
+            return found, newline + 1 if newline >= 0 else len(text)
+    return -1, -1
 
 
 # --- the parser --------------------------------------------------------------------------------
@@ -326,15 +369,15 @@ class _Walk:
             if not child.is_named:
                 operator = child.type
                 if waiting and operator in ("&&", "||", "&"):
-                    waiting = waiting._replace(operator=operator)
+                    waiting = replace(waiting, operator=operator)
                 continue
             for pipeline in self.statement(child, nested):
                 if waiting:
                     yield waiting
-                waiting = pipeline if pipeline.operator else pipeline._replace(operator=";")
+                waiting = pipeline if pipeline.operator else replace(pipeline, operator=";")
         if waiting:
             at_end = waiting.operator == ";"
-            yield waiting._replace(operator="") if at_end else waiting
+            yield replace(waiting, operator="") if at_end else waiting
 
     def statement(self, node: Node, nested: bool) -> Iterator[Pipeline]:
         match node.type:
@@ -367,7 +410,7 @@ class _Walk:
         for child in node.children:
             if child.type == "command_substitution":
                 for pipeline in self.statements(child, True):
-                    yield pipeline._replace(operator=";")
+                    yield replace(pipeline, operator=";")
             elif child.child_count and child.type not in ("subscript", "heredoc_redirect"):
                 yield from self.inside(child)
 
@@ -413,21 +456,25 @@ class _Walk:
         pipelines = list(self.statement(body, nested)) if body is not None else []
         last = pipelines[-1].commands[-1] if pipelines else Command(())
         if not pipelines or last.argv == (")",) or pipelines[-1].nested > nested:
-            pipelines.append(Pipeline((Command((), tuple(redirects), stdin),), "", bool(pipelines)))
+            # what a compound statement prints goes into the file
+            words = ("{", self.text(body)) if body is not None else ()
+            whole = Command(words, tuple(redirects), stdin)
+            pipelines.append(Pipeline((whole,), "", bool(pipelines)))
         else:
-            given = last._replace(
+            given = replace(
+                last,
                 argv=last.argv + tuple(extra),
                 redirects=last.redirects + tuple(redirects),
                 stdin=last.stdin if stdin is None else stdin,
             )
             commands = (*pipelines[-1].commands[:-1], given)
-            pipelines[-1] = pipelines[-1]._replace(commands=commands)
+            pipelines[-1] = replace(pipelines[-1], commands=commands)
         if continued == "|" and rest:
             commands = pipelines[-1].commands + rest[0].commands
             pipelines[-1] = Pipeline(commands, rest[0].operator, nested)
             rest = rest[1:]
         elif continued:
-            pipelines[-1] = pipelines[-1]._replace(operator=continued)
+            pipelines[-1] = replace(pipelines[-1], operator=continued)
         yield from pipelines
         yield from rest
 

@@ -67,20 +67,28 @@ class Interner:
     """
 
     keys: list[str] = field(default_factory=list)
-    _ids: dict[tuple[int, int, str], int] = field(default_factory=dict)
+    _first: dict[str, int] = field(default_factory=dict)
+    _later: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def ids(self, keys: Sequence[str]) -> list[int]:
         """Number one step's keys, one for each level of a chain."""
-        out: list[int] = []
-        before = -1
-        for level, key in enumerate(keys):
-            number = self._ids.setdefault((level, before, key), len(self.keys))
-            if number == len(self.keys):
-                coarser = self.keys[before] if level else key
-                whole = key if coarser == key else f"{coarser} / {key}"
-                self.keys.append(written(whole))
-            out.append(number)
+        key = keys[0]
+        number = self._first.get(key)
+        if number is None:
+            number = self._first[key] = len(self.keys)
+            self.keys.append(written(key))
+        if len(keys) == 1:
+            return [number]
+        out = [number]
+        for level, key in enumerate(keys[1:], start=1):
             before = number
+            number = self._later.get((before, key))
+            if number is None:
+                number = self._later[before, key] = len(self.keys)
+                coarser = self.keys[before]
+                same = coarser == written(key) and keys[level - 1] == key
+                self.keys.append(written(key if same else f"{coarser} / {key}"))
+            out.append(number)
         return out
 
 

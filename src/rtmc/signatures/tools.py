@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rtmc.rollouts import ToolCall
 from rtmc.signatures import results
@@ -29,6 +30,7 @@ _SHELLS = frozenset(
     "local_shell container.exec".split()
 )
 _COMMAND_NAMES = ("command", "cmd", "script", "code", "input", "keystrokes")
+_KEYS = frozenset(("C-c", "C-d", "C-z", ""))
 _EDITORS = frozenset(
     "str_replace_editor str_replace_based_edit_tool file_editor edit_anthropic oh_editor "
     "text_editor str_replace_based_edit_tool_20250728".split()
@@ -100,7 +102,7 @@ class Tools:
         refused = bool(call.is_error) or results.is_refusal(results.clean(output[:4000]))
         if refused:
             effects = [
-                e._replace(result="err") if e.kind not in ("noop", "think", "finish") else e
+                replace(e, result="err") if e.kind not in ("noop", "think", "finish") else e
                 for e in effects
             ]
         effects = [_as_folder(e, output) for e in effects]
@@ -110,7 +112,9 @@ class Tools:
     # --- shells --------------------------------------------------------------------------------
 
     def _shell(self, call: ToolCall, arguments: Arguments) -> list[Effect]:
-        command = next((arguments[name] for name in _COMMAND_NAMES if name in arguments), None)
+        command = arguments.get("command")
+        if command is None:
+            command = next((arguments[name] for name in _COMMAND_NAMES if name in arguments), None)
         if isinstance(command, list) and all(isinstance(word, str) for word in command):
             if len(command) == 3 and command[1] in ("-lc", "-c"):
                 command = command[2]
@@ -125,8 +129,8 @@ class Tools:
         exit_code = call.exit_code
         if exit_code is None and call.is_error:
             exit_code = 1
-        is_input = arguments.get("is_input") in (True, "true", "True")
-        if is_input and command.strip() not in ("C-c", "C-d", "C-z", ""):
+        is_input = arguments.get("is_input")
+        if is_input in (True, "true", "True") and command.strip() not in _KEYS:
             return [Effect("execute", digest=digest("input " + command.strip()))]
         return self.session.run(command, output, exit_code, timed_out)
 
@@ -149,7 +153,7 @@ class Tools:
             case "create" | "write":
                 return self._write(arguments)
             case "str_replace" | "replace":
-                return self._replace(arguments)
+                return self._exchange(arguments)
             case "insert":
                 return self._insert(arguments)
             case "undo_edit" | "undo":
@@ -168,7 +172,7 @@ class Tools:
         text = _text(arguments, "file_text", "content", "contents", "text", "code") or ""
         return [Effect("create", path, digest=edit_digest(text) if text.strip() else "")]
 
-    def _replace(self, arguments: Arguments) -> list[Effect]:
+    def _exchange(self, arguments: Arguments) -> list[Effect]:
         path = self._path(arguments) or self.open_file
         old = _text(arguments, "old_str", "old_string", "search", "old_text")
         new = _text(arguments, "new_str", "new_string", "replace", "new_text")
@@ -188,7 +192,7 @@ class Tools:
     def _edit(self, arguments: Arguments) -> list[Effect]:
         """``edit`` of every agent: by search and replace, by lines, or a whole new text."""
         if any(name in arguments for name in ("search", "old_string", "old_str", "old_text")):
-            return self._replace(arguments)
+            return self._exchange(arguments)
         if "command" in arguments and "path" in arguments:  # an OpenHands event
             return self._editor(arguments)
         path = self._path(arguments) or self.open_file
@@ -204,7 +208,7 @@ class Tools:
         if not isinstance(edits, list) or not all(isinstance(edit, dict) for edit in edits):
             return [MALFORMED]
         path = {"file_path": _text(arguments, "file_path", "path") or ""}
-        return [effect for edit in edits for effect in self._replace({**path, **edit})]
+        return [effect for edit in edits for effect in self._exchange({**path, **edit})]
 
     def _apply_patch(self, arguments: Arguments) -> list[Effect]:
         text = _text(arguments, "input", "patch", "diff") or ""
@@ -295,12 +299,12 @@ def _as_folder(effect: Effect, output: str) -> Effect:
     if effect.kind != "view":
         return effect
     if effect.scope == "full" and _FOLDER.match(output[:200].lstrip()):
-        return effect._replace(scope="dir")
+        return replace(effect, scope="dir")
     if effect.scope == "scroll":
         shown = re.search(r"^(\d+):", results.clean(output[:4000]), re.MULTILINE)
         if not shown:
             return NOOP
-        return effect._replace(scope=bucket(int(shown[1]), int(shown[1])))
+        return replace(effect, scope=bucket(int(shown[1]), int(shown[1])))
     return effect
 
 

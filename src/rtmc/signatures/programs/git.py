@@ -12,7 +12,14 @@ _GIT_READS = frozenset(
     "diff log show status blame branch remote ls-files ls-tree reflog describe rev-parse config "
     "shortlog cat-file tag help whatchanged rev-list name-rev var version count-objects".split()
 )
-_GIT_WRITES = {"branch": ("-d", "-D", "-m", "-M"), "tag": ("-d", "-a", "-m"), "remote": ("add",)}
+_NAMES_ONLY = frozenset(("branch", "tag", "config"))  # with an operand they write
+_READS_IN = {"stash": ("list", "show"), "worktree": ("list",), "submodule": ("status",)}
+_WRITES_IN = {
+    "branch": ("-d", "-D", "-m", "-M"),
+    "tag": ("-d", "-a", "-m"),
+    "remote": ("add", "remove", "rm", "set-url"),
+    "reflog": ("expire", "delete"),
+}
 
 
 def git(args: Words, stdin: str | None, place: Place) -> list[Effect]:
@@ -37,14 +44,25 @@ def git(args: Words, stdin: str | None, place: Place) -> list[Effect]:
         return restore(paths, place)
     if command == "reset" and "--hard" in rest:
         return [Effect("restore", ".")]
-    writes = command == "config" and len(operands(rest)) > 1
-    writes = writes or any(word in rest for word in _GIT_WRITES.get(command, ()))
-    if command in _GIT_READS and not writes:
+    if _only_reads(command, rest):
         paths = [place.path(p) for p in operands(rest) if "/" in p or FILE_NAME.search(p)]
         return shown(" ".join(["git", command, *paths]), " ".join(rest))
     if command == "add":
         return [NOOP]
     return [digested("git", words, place)]
+
+
+def _only_reads(command: str, args: Words) -> bool:
+    """Tell whether a git command changes nothing."""
+    if command in _READS_IN:
+        return args[:1] != [] and args[0] in _READS_IN[command]
+    if command not in _GIT_READS or any(word in args for word in _WRITES_IN.get(command, ())):
+        return False
+    if command in _NAMES_ONLY and not any(
+        w in ("-l", "--list", "--get", "--contains") for w in args
+    ):
+        return len(operands(args)) <= (command == "config")
+    return True
 
 
 def _checked_out(args: Words) -> list[str]:

@@ -221,14 +221,13 @@ def interpreter(name: str) -> Handler:
 
 def pip(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     """Read or change what is installed."""
-    if args[:1] and args[0] in ("list", "show", "freeze", "--version", "index", "check", "config"):
+    if args[:1] and args[0] in ("list", "show", "freeze", "--version", "index", "check", "debug"):
         return shown(f"pip {args[0]}", " ".join(args))
     return [digested("pip", args, place)]
 
 
-_PACKAGE_READS = frozenset(
-    "list search show info policy --version -V -l -s -L view env config".split()
-)
+_PACKAGE_READS = frozenset("list search show info policy --version -V -l -s -L view".split())
+_LISTS = frozenset(("list", "get", "--show", "ls"))
 
 
 def packages(name: str) -> Handler:
@@ -236,14 +235,45 @@ def packages(name: str) -> Handler:
 
     def handler(args: Words, stdin: str | None, place: Place) -> list[Effect]:
         words = [w for w in args if w[:1] != "-"] or list(args)
-        if words and (words[0] in _PACKAGE_READS or args[0] in _PACKAGE_READS):
+        lists = words[:1] in (["env"], ["config"]) and not _LISTS.isdisjoint(args)
+        if words and (lists or words[0] in _PACKAGE_READS or args[0] in _PACKAGE_READS):
             return shown(f"{name} {words[0]}", " ".join(args))
         return [digested(name, args, place)]
 
     return handler
 
 
-npm = build_tool("npm")
+# What these programs only show, by their first arguments.
+_SHOWS = {
+    "tar": re.compile(r"-?\w*t|--list"),
+    "unzip": re.compile(r"-[lvZt]"),
+    "zipinfo": re.compile(r""),
+    "openssl": re.compile(r"(?:x509|req|rsa|crl|verify|version|s_client)\b.*|.*-noout\b"),
+    "systemctl": re.compile(r"(?:status|is-active|is-enabled|list-\S+|show|cat)\b"),
+    "service": re.compile(r"\S+ status|--status-all"),
+    "docker": re.compile(r"(?:ps|images|logs|inspect|info|version|stats|top|port)\b"),
+    "tmux": re.compile(r"(?:ls|list-\S+|capture-pane|display-message|has-session|show\S*)\b"),
+    "crontab": re.compile(r"-l"),
+    "nginx": re.compile(r"-[vVtT]"),
+    "gcc": re.compile(r"--version|-v$"),
+    "journalctl": re.compile(r""),
+}
+
+
+def reader(name: str) -> Handler:
+    """A program of which some uses only show something; the rest are runs."""
+    pattern = _SHOWS[name]
+
+    def handler(args: Words, stdin: str | None, place: Place) -> list[Effect]:
+        text = " ".join(args)
+        if pattern.match(text) and not (name == "tar" and "x" in args[0].partition("=")[0]):
+            return shown(f"{name} {args[0]}" if args else name, text)
+        return [digested(name, args, place, stdin)]
+
+    return handler
+
+
+READERS = tuple(_SHOWS)
 _FINISH_MARKS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT")
 
 
