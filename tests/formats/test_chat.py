@@ -139,6 +139,12 @@ def test_shells_of_mini_swe_agent_are_recognised_in_tool_results(tmp_path):
     ]
 
 
+def test_a_row_can_say_whether_its_shell_stays(tmp_path):
+    messages = [turn(call("1", '{"command": "ls"}')), result("1", "a.py")]
+    assert rollout_of(tmp_path, messages).persistent_shell
+    assert not rollout_of(tmp_path, messages, persistent_shell=False).persistent_shell
+
+
 def test_output_tags_mean_nothing_in_other_rollouts(tmp_path):
     messages = [turn(call("1", '{"command": "cat t.xml"}')), result("1", "<output>\nx</output>")]
     rollout = rollout_of(tmp_path, messages)

@@ -48,7 +48,8 @@ def measure(path: str | None, copies: int) -> dict[str, Any]:
         once, twice = Path(folder, "once.jsonl"), Path(folder, "twice.jsonl")
         once.write_bytes(b"\n".join(_perturbed(lines, copies)) + b"\n")
         twice.write_bytes(b"\n".join(_perturbed(lines, 2 * copies)) + b"\n")
-        loads = _best(lambda: [json.loads(line) for line in once.open("rb")])
+        rows = once.read_bytes().splitlines()
+        loads = _best(lambda: [json.loads(row) for row in rows])
         pipeline, memory = _run(once)
         doubled, _ = _run(twice)
         size = once.stat().st_size

@@ -128,7 +128,9 @@ def read(raw: bytes, source: Source) -> list[Rollout]:
             ids.model,
             version,
             row.root or row.cwd or talk.root,
-            persistent_shell=not talk.fresh_shells,
+            persistent_shell=not talk.fresh_shells
+            if row.persistent_shell is None
+            else row.persistent_shell,
             source=source,
         )
     ]

@@ -1,0 +1,49 @@
+"""The examples of the README are what the program prints."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"```console\n\$ (.*?)\n(.*?)```", TEXT, re.DOTALL)
+PYTHON = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", TEXT, re.DOTALL)
+
+
+def shell(command: str, folder: Path) -> str:
+    (folder / "examples").symlink_to(ROOT / "examples")
+    command = command.replace("rtmc ", f"'{sys.executable}' -m rtmc.cli ", 1)
+    done = subprocess.run(
+        command, shell=True, cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_there_are_examples() -> None:
+    assert len(COMMANDS) == 3
+    assert len(PYTHON) == 1
+
+
+@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[c for c, _ in COMMANDS])
+def test_command_prints_what_the_readme_shows(command: str, shown: str, tmp_path: Path) -> None:
+    assert shell(command, tmp_path).rstrip() == shown.rstrip()
+
+
+@pytest.mark.parametrize(("code", "shown"), PYTHON)
+def test_python_prints_what_the_readme_shows(code: str, shown: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.rstrip() == shown.rstrip()
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_pages_name_only_files_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:docs|examples|tests|src)/[\w./-]+)`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
