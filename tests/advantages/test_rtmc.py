@@ -43,7 +43,7 @@ def test_without_a_prior_a_step_seen_once_is_neutral():
 
 
 def test_the_prior_has_two_thirds_of_the_weight_of_a_step_seen_once():
-    # §5.1: A = n₀/(n₀ + 1)·(γ^k R − p) with n₀ = 2, k = 1 step to the end, p = 1/2
+    # A = n₀/(n₀ + 1)·(γ^k R − p) with n₀ = 2, k = 1 step to the end, p = 1/2
     got = advantages(walk(1, "s:a t:b"), walk(0, "u:c"), gamma=0.5)
     close(got, [2 / 3 * (0.5 - 0.5), 2 / 3 * (1 - 0.5)], [2 / 3 * (0 - 0.5)])
 
@@ -84,7 +84,7 @@ def test_rewards_up_to_100():
 
 @pytest.mark.parametrize(("passing", "steps"), [(4, 69), (6, 28), (7, 13)])
 def test_a_far_winner_is_negative_under_the_success_rate(passing, steps):
-    """§5.1: negative more than ln p / ln γ steps from the end (69 at p = 1/2, 28.6 at 3/4)."""
+    """Negative more than ln p / ln γ steps from the end (69 at p = 1/2, 28.6 at 3/4)."""
     assert int(log(passing / 8) / log(0.99) + 1e-9) in (steps, steps - 1)
     length = steps + 5
     lonely = [

@@ -118,7 +118,13 @@ with open_writer(sys.argv[1] + ".out.jsonl") as writer:
     for batch in batched(read_groups(sys.argv[1]), 16):
         for record in credit_batch(batch, Config())[0]:
             writer.write(record)
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+taken = time.perf_counter() - start
+try:  # ru_maxrss would count the parent's memory from before exec
+    status = open("/proc/self/status").read()
+    peak = int(status.partition("VmHWM:")[2].split()[0])
+except OSError:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(taken, peak * 1024)
 """
 
 

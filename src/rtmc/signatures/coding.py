@@ -75,13 +75,16 @@ class CodingSigner:
         tools = Tools(session)
         progress = Progress(self.levels, self.hash_chars)
         signed: list[SignedStep] = []
+        all_fine = "coarse" not in self.levels
         for step in rollout.steps:
             effects = step_effects(tools, step)
-            states = tuple([progress.key(level) for level in self.levels])
-            fine = action_key(effects, self.hash_chars)
-            actions = tuple(
-                [coarse_key(effects) if level == "coarse" else fine for level in self.levels]
-            )
+            states = tuple(map(progress.key, self.levels))
+            actions = (action_key(effects, self.hash_chars),) * len(self.levels)
+            if not all_fine:
+                actions = tuple(
+                    coarse_key(effects) if level == "coarse" else fine
+                    for level, fine in zip(self.levels, actions, strict=True)
+                )
             signed.append(SignedStep(effects, states, actions, progress.apply(effects)))
         self.unparsed += session.unparsed
         return signed

@@ -109,16 +109,14 @@ class _Reader:
             return Line((run,), self.place.cwd, self.previous, (), 0)
         placed = self._line(pipelines)
         zero, failure = _exit_codes(pipelines, placed)
-        parts = tuple(
-            Part(
-                effect,
-                own and number >= zero,
-                own and number == failure,
-                _last_program(pipelines[number]),
-            )
-            for effect, number, own in placed
+        programs = [_last_program(pipeline) for pipeline in pipelines]
+        parts = [
+            Part(effect, own and at >= zero, own and at == failure, programs[at])
+            for effect, at, own in placed
+        ]
+        return Line(
+            tuple(parts), self.place.cwd, self.previous, tuple(self.moves), max(len(pipelines), 1)
         )
-        return Line(parts, self.place.cwd, self.previous, tuple(self.moves), max(len(pipelines), 1))
 
     def _line(self, pipelines: list[Pipeline]) -> list[_Placed]:
         placed: list[_Placed] = []

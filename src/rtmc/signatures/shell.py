@@ -145,7 +145,10 @@ _TOKEN = re.compile(
     r"""
     (?: [ \t] | \\\r?\n )*+
     (?:
-      (?P<plain> (?! \# | \d[<>] ) [^\s'"\\;&|<>()$`]++ (?= [\s;&|<>] | \Z ) )
+      (?P<plain>
+        (?! \# | \d[<>] ) [^\s'"\\;&|<>()$`]++ (?= [\s;&|<>] | \Z )
+        (?: [ \t]++ (?! \# | \d[<>] ) [^\s'"\\;&|<>()$`]++ (?= [\s;&|<>] | \Z ) )*+
+      )
     | (?P<word> (?! \# | \d[<>] )
         (?: [^\s'"\\;&|<>()$`]++
           | \\[^\r\n]
@@ -200,19 +203,20 @@ def lex(text: str) -> list[Pipeline] | None:
         assert kind is not None  # every alternative has a name
         value = token[kind]
         if kind == "plain" or kind == "word":
-            word = value if kind == "plain" else unquote(value)
+            words = value.split() if kind == "plain" else [unquote(value)]
             if argv and not redirect:
-                argv.append(word)
+                argv += words
                 continue
-            if redirect == "<<<":
-                stdin = word + "\n"
-            elif redirect:
-                redirects.append((redirect, word))
-            elif value in _NEEDS_GRAMMAR:
-                return None
-            elif not _ASSIGNMENT.match(value):
-                argv.append(word)
-            started, redirect = True, ""
+            for word in words:
+                if redirect == "<<<":
+                    stdin = word + "\n"
+                elif redirect:
+                    redirects.append((redirect, word))
+                elif not argv and word in _NEEDS_GRAMMAR:
+                    return None
+                elif argv or not _ASSIGNMENT.match(value if kind == "word" else word):
+                    argv.append(word)
+                started, redirect = True, ""
             continue
         if kind == "comment":
             continue

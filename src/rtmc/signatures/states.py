@@ -20,6 +20,7 @@ Deviations from the paper:
 3. What was refused, a noop and a malformed call leave the state alone.
 """
 
+from bisect import insort
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -194,12 +195,16 @@ class _Operations:
 
     def __init__(self) -> None:
         self._of_file: dict[str, set[str]] = {}
+        self._files: list[str] = []  # sorted
         self._text_of: dict[str, str] = {}
         self._flags: set[str] = set()
         self._key: str | None = START
 
     def add(self, path: str, operation: str) -> None:
-        operations = self._of_file.setdefault(path, set())
+        operations = self._of_file.get(path)
+        if operations is None:
+            operations = self._of_file[path] = set()
+            insort(self._files, path)
         if operation not in operations:
             operations.add(operation)
             self._text_of[path] = f"{path}:{','.join(sorted(operations))}"
@@ -216,7 +221,7 @@ class _Operations:
 
     def key(self) -> str:
         if self._key is None:
-            parts = [self._text_of[path] for path in sorted(self._text_of)]
+            parts = [self._text_of[path] for path in self._files]
             if self._flags:
                 parts.append(f"({','.join(sorted(self._flags))})")
             self._key = "|".join(parts)
