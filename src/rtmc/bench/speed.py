@@ -20,6 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -31,7 +32,7 @@ from rtmc.returns import discounted_returns
 
 __all__ = ["measure", "table"]
 
-REPEATS = 3
+REPEATS = 5
 # A simple command, which may have an assignment in front.
 _OPENING = re.compile(r'^\{"command": "(?=[\w./])(?!(?:for|while|until|if|case|function|select)\b)')
 
@@ -49,18 +50,20 @@ def measure(path: str | None, copies: int) -> dict[str, Any]:
         once.write_bytes(b"\n".join(_perturbed(lines, copies)) + b"\n")
         twice.write_bytes(b"\n".join(_perturbed(lines, 2 * copies)) + b"\n")
         rows = once.read_bytes().splitlines()
-        loads = _best(lambda: [json.loads(row) for row in rows])
-        pipeline, memory = _run(once)
-        doubled, _ = _run(twice)
+        rounds = []
+        for _ in range(REPEATS):  # in turn, so that the machine's moods strike all alike
+            loads = _taken(lambda: [json.loads(row) for row in rows])
+            rounds.append((loads, *_run(once), _run(twice)[0]))
+        loads, pipeline, memory, doubled = (list(column) for column in zip(*rounds, strict=True))
         size = once.stat().st_size
     return {
         "machine": _machine(),
         "input": {"rows": len(lines) * copies, "bytes": size, "copies": copies},
-        "json_loads_s": loads,
-        "pipeline_s": pipeline,
-        "pipeline_to_json_loads": pipeline / loads,
-        "pipeline_doubled": doubled / pipeline,
-        "peak_memory_bytes": memory,
+        "json_loads_s": median(loads),
+        "pipeline_s": median(pipeline),
+        "pipeline_to_json_loads": _ratios(pipeline, loads),
+        "pipeline_doubled": _ratios(doubled, pipeline),
+        "peak_memory_bytes": max(memory),
         "estimators": {name: _estimator(name) for name in ESTIMATORS},
         "start_up_to_import_click": _start_up(),
     }
@@ -75,10 +78,11 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
         f"{given['copies']} copies, every command perturbed"
     )
     yield (
-        f"pipeline    {figures['pipeline_s']:.2f} s = {figures['pipeline_to_json_loads']:.1f} × "
+        f"pipeline    {figures['pipeline_s']:.2f} s = "
+        f"{_spread(figures['pipeline_to_json_loads'], 1)} × "
         f"json.loads ({figures['json_loads_s']:.2f} s)"
     )
-    yield f"doubling    {figures['pipeline_doubled']:.2f} × the time for twice the input"
+    yield f"doubling    {_spread(figures['pipeline_doubled'], 2)} × the time for twice the input"
     yield f"memory      {figures['peak_memory_bytes'] / 1e6:.0f} MB at most"
     for name, one in figures["estimators"].items():
         yield (
@@ -92,13 +96,25 @@ def _machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
+def _taken(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
 def _best(run: Callable[[], Any], repeats: int = REPEATS) -> float:
-    taken = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+    return min(_taken(run) for _ in range(repeats))
+
+
+def _ratios(above: list[float], below: list[float]) -> dict[str, float]:
+    """Give the median of the ratios round by round, and the smallest and largest."""
+    ratios = sorted(a / b for a, b in zip(above, below, strict=True))
+    return {"median": median(ratios), "low": ratios[0], "high": ratios[-1]}
+
+
+def _spread(ratio: dict[str, float], digits: int) -> str:
+    low, middle, high = (f"{ratio[key]:.{digits}f}" for key in ("low", "median", "high"))
+    return f"{middle} ({low} … {high})"
 
 
 # --- the pipeline ------------------------------------------------------------------------------
@@ -129,14 +145,11 @@ print(taken, peak * 1024)
 
 
 def _run(path: Path) -> tuple[float, int]:
-    """Run the pipeline in processes of its own: least seconds less start-up, and peak memory."""
-    taken = []
-    for _ in range(REPEATS):  # a new process each: nothing is kept from run to run
-        child = [sys.executable, "-c", _CHILD, str(path)]
-        done = subprocess.run(child, check=True, capture_output=True, text=True)
-        seconds, memory = done.stdout.split()
-        taken.append((float(seconds), int(memory)))
-    return min(taken)
+    """Run the pipeline in a process of its own: seconds less start-up, and peak memory."""
+    child = [sys.executable, "-c", _CHILD, str(path)]
+    done = subprocess.run(child, check=True, capture_output=True, text=True)
+    seconds, memory = done.stdout.split()
+    return float(seconds), int(memory)
 
 
 def _perturbed(lines: list[bytes], copies: int) -> Iterator[bytes]:

@@ -247,14 +247,7 @@ def lex(text: str) -> list[Pipeline] | None:
         if kind == "newline":
             for opening, p, c in heredocs:
                 body, at = _heredoc_body(text, at, opening)
-                target = pipelines[p].commands if p < len(pipelines) else commands
-                given = replace(target[c], stdin=body)
-                if p < len(pipelines):
-                    kept = list(target)
-                    kept[c] = given
-                    pipelines[p] = replace(pipelines[p], commands=tuple(kept))
-                else:
-                    commands[c] = given
+                _give_stdin(pipelines, commands, p, c, body)
             if heredocs and not commands and pipelines and _GOES_ON.match(text, at):
                 # the operator stands on the line after the body: join it to the command above
                 last = pipelines.pop()
@@ -274,6 +267,18 @@ def lex(text: str) -> list[Pipeline] | None:
     if pipelines and pipelines[-1].operator == ";":
         pipelines[-1] = replace(pipelines[-1], operator="")
     return _join_wrapped(pipelines)
+
+
+def _give_stdin(
+    pipelines: list[Pipeline], commands: list[Command], p: int, c: int, body: str
+) -> None:
+    """Give a heredoc's body to command ``c`` of pipeline ``p``, or of the one still open."""
+    if p == len(pipelines):
+        commands[c] = replace(commands[c], stdin=body)
+        return
+    given = list(pipelines[p].commands)
+    given[c] = replace(given[c], stdin=body)
+    pipelines[p] = replace(pipelines[p], commands=tuple(given))
 
 
 def _skip(text: str, at: int) -> int:
