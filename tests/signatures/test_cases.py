@@ -1,5 +1,6 @@
 """Commands and observations that other tools got wrong, one test a case."""
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,34 @@ def test_parallel_calls_are_one_step_with_all_effects() -> None:
     )
     assert keys(Step(calls)) == ["view:full@a.py + view:partial[1]@b.py + search@src"]
     assert states(Step(calls), bash("ls"))[1] == "a.py:Vf|b.py:V[1]|src:S"
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "exit_code", "key"),
+    [
+        ("python test_b.py", "Passed: 0/4\nSome tests failed", 0, r"test@test_b\.py:fail"),
+        ("python test_b.py", "4/4 tests passed", 0, r"test@test_b\.py:pass"),
+        ("python test_b.py", "Traceback (most recent call last):\n…", 0, r"test@test_b\.py"),
+        ("openssl x509 -in a.crt -noout -text", "", 0, r"view:output@openssl x509"),
+        ("openssl req -new -x509 -out a.crt", "", 0, r"execute:[0-9a-f]{16}:ok"),
+        ("conda env create -f e.yml", "", 0, r"execute:[0-9a-f]{16}:ok"),
+        ("conda env list", "", 0, r"view:output@conda env"),
+        ("git stash list", "", 0, r"view:output@git stash"),
+        ("git branch topic", "", 0, r"execute:[0-9a-f]{16}:ok"),
+        ("cat a.py b.py > c.py", "", 0, r"create:[0-9a-f]{16}@c\.py"),
+        ("xxd -r a > d", "xxd: not found", 127, r"create@d"),
+        ("{ echo a; echo b; } > f", "", 0, r"create:[0-9a-f]{16}@f"),
+    ],
+)
+def test_what_reading_real_merges_has_shown(
+    command: str, output: str, exit_code: int, key: str
+) -> None:
+    assert re.fullmatch(key, keys(bash(command, output, exit_code))[0])
+
+
+def test_what_flows_into_a_file_is_its_identity() -> None:
+    assert keys(bash("cat a | sort > b")) != keys(bash("cat z | sort > b"))
+    assert keys(bash("{ echo a; } > f")) != keys(bash("{ echo b; } > f"))
 
 
 def test_a_stopped_step_times_out() -> None:

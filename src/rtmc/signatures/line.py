@@ -174,11 +174,11 @@ class _Reader:
                 effects += [(_fed(e, fed), own and at == last) for e, own in stage]
             if at != last:
                 typed = _literal(command)
-            written = self._redirections(command, typed)
+            written = self._redirections(command, typed, pipeline.commands[: at + 1])
             if written:  # what goes into a file was not looked at, and a mark there ends nothing
                 effects = [(e, own) for e, own in effects if e.kind not in (*_SHOWS, "finish")]
             # the shell opens the file, whatever becomes of the command
-            effects += [(e, False) for e in written]
+            effects += [(e, e.scope == PRINTED and at == last) for e in written]
         kept = [(e, own) for e, own in effects if e.kind != "noop"]
         return kept or effects[:1] or [(NOOP, True)]
 
@@ -242,12 +242,13 @@ class _Reader:
     def _tee(self, args: list[str], text: str | None) -> list[Effect]:
         paths = [self.place.path(word) for word in args if word[:1] != "-"]
         appends = any(word in ("-a", "--append") for word in args)
-        tee = Command(("tee",))
         return [
-            self._written(path, text, appends, tee) for path in paths if path != "/dev/null"
+            self._written(path, text, appends, ()) for path in paths if path != "/dev/null"
         ] or [NOOP]
 
-    def _redirections(self, command: Command, typed: str | None) -> list[Effect]:
+    def _redirections(
+        self, command: Command, typed: str | None, so_far: Sequence[Command]
+    ) -> list[Effect]:
         effects: list[Effect] = []
         for operator, target in command.redirects:
             if "<" in operator or operator[:1] == "2" or operator.endswith("&"):
@@ -256,13 +257,17 @@ class _Reader:
             if path.startswith("/dev/"):
                 continue
             text = typed if typed is not None else _literal(command)
-            effects.append(self._written(path, text, ">>" in operator, command))
+            effects.append(self._written(path, text, ">>" in operator, so_far))
         return effects
 
-    def _written(self, path: str, text: str | None, appends: bool, command: Command) -> Effect:
-        """Write a text, or what a command printed, into a file."""
+    def _written(
+        self, path: str, text: str | None, appends: bool, printers: Sequence[Command]
+    ) -> Effect:
+        """Write a text, or what the commands of a pipe printed, into a file."""
         if text is None:
-            identity = run_digest(("output", *command.argv), self.place, command.stdin)
+            words = [word for command in printers for word in ("|", *command.argv)]
+            stdin = "".join(command.stdin or "" for command in printers)
+            identity = run_digest(words, self.place, stdin)
         else:
             identity = edit_digest(text) if text.strip() else ""
         if appends:

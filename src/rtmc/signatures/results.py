@@ -66,6 +66,8 @@ _SUMMARY = re.compile(
   | ^test[ ]result:[ ](?P<cargo>ok|FAILED)\.
   | ^(?P<jest>(?:Test[ ]Suites:[^\n]*\n)?Tests:[ ]+[^\n]*\btotal)\b
   | ^[ ]*Tests[ ]{2,}(?P<vitest>[^\n]*\d+[ ](?:passed|failed)[^\n]*)$
+  | ^\W*(?i:(?:tests?[ ])?passed:?[ ]+(?P<good>\d+)[ ]?/[ ]?(?P<of>\d+)
+        |(?P<good2>\d+)[ ]?/[ ]?(?P<of2>\d+)[ ](?:tests[ ])?passed)\b[^\n]*$
   | ^(?P<go>ok|FAIL)[ \t]+\S+(?:[ \t]+(?:[\d.]+s|\(cached\)|\[build[ ]failed\])|$)
   | ^(?P<tap>\#[ ]fail[ ]+\d+)$
     """,
@@ -116,6 +118,9 @@ def _result(match: re.Match[str]) -> str:
         if match["ran"] == "0" or match["unittest"].startswith("NO"):
             return "error"
         return "pass" if match["unittest"] == "OK" else "fail"
+    if match["good"] or match["good2"]:
+        good, of = int(match["good"] or match["good2"]), int(match["of"] or match["of2"])
+        return "pass" if good == of else "fail"
     if match["cargo"]:
         return "pass" if match["cargo"] == "ok" else "fail"
     if match["go"]:

@@ -108,9 +108,8 @@ class Session:
             elif (code or missing) and effect.kind in _ON_FILES:
                 result = _refused(part, code, missing)
             if effect.scope == PRINTED:
-                exists = effect.target in self._seen
-                kind, scope = ("modify", "replace") if exists else ("create", "")
-                effect = Effect(kind, effect.target, scope, effect.digest)
+                effect = self._printed(effect, failed=bool(code))
+                result = ""
             effects.append(replace(effect, result=result) if result else effect)
         if self.trace is not None:
             own = sum(part.failure_is_own if exit_code else part.zero_is_own for part in line.parts)
@@ -119,6 +118,13 @@ class Session:
             runner = f"; the runner said {', '.join(said)}" if said else ""
             self.trace.append(code_text + whose + runner)
         return effects
+
+    def _printed(self, effect: Effect, failed: bool) -> Effect:
+        """Write what a program printed: nothing to speak of, if it failed."""
+        identity = "" if failed else effect.digest
+        if effect.target in self._seen:
+            return Effect("modify", effect.target, "replace", identity)
+        return Effect("create", effect.target, digest=identity)
 
 
 def _went_nowhere(line: Line, output: str) -> bool:

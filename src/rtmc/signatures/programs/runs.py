@@ -245,7 +245,7 @@ def packages(name: str) -> Handler:
 
 # What these programs only show, by their first arguments.
 _SHOWS = {
-    "tar": re.compile(r"-?\w*t|--list"),
+    "tar": re.compile(r"-?[a-wyz]*t|--list"),
     "unzip": re.compile(r"-[lvZt]"),
     "zipinfo": re.compile(r""),
     "openssl": re.compile(r"(?:x509|req|rsa|crl|verify|version|s_client)\b.*|.*-noout\b"),
@@ -266,7 +266,8 @@ def reader(name: str) -> Handler:
 
     def handler(args: Words, stdin: str | None, place: Place) -> list[Effect]:
         text = " ".join(args)
-        if pattern.match(text) and not (name == "tar" and "x" in args[0].partition("=")[0]):
+        writes = "-out" in args or "-keyout" in args
+        if pattern.match(text) and not writes:
             return shown(f"{name} {args[0]}" if args else name, text)
         return [digested(name, args, place, stdin)]
 
