@@ -162,6 +162,10 @@ def test_what_reading_real_merges_has_shown(
 def test_what_flows_into_a_file_is_its_identity() -> None:
     assert keys(bash("cat a | sort > b")) != keys(bash("cat z | sort > b"))
     assert keys(bash("{ echo a; } > f")) != keys(bash("{ echo b; } > f"))
+    logs = [
+        states(bash(f"python {name}.py | tee log"), bash("ls"), level="content")[1] for name in "ab"
+    ]
+    assert logs[0] != logs[1]
 
 
 def test_a_stopped_step_times_out() -> None:

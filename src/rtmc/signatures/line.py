@@ -171,6 +171,8 @@ class _Reader:
                 fed = " ".join(e.key() for e, _ in effects if e.kind in _SHOWS and e != NOOP)
                 effects = [(e, own) for e, own in effects if e.kind not in _SHOWS]
                 stage = self._command(command, typed if at else None)
+                if typed is None and argv[:1] == ("tee",):  # a copy of whatever came before
+                    fed = " | ".join(" ".join(c.argv) for c in pipeline.commands[:at])
                 effects += [(_fed(e, fed), own and at == last) for e, own in stage]
             if at != last:
                 typed = _literal(command)
