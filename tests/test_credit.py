@@ -9,6 +9,7 @@ import pytest
 import oracle
 import rtmc
 from oracle import Attempt, Options, Turn, library, walk
+from rtmc.signatures import Signatures
 
 ESTIMATORS = ("rtmc", "grpo", "grpo_step")
 
@@ -291,3 +292,24 @@ def test_estimators_are_known_by_name():
         name: name for name in rtmc.ESTIMATORS
     }
     assert set(ESTIMATORS) <= set(rtmc.ESTIMATORS)
+
+
+def test_a_signer_that_gives_too_few_keys_is_named_by_its_problem():
+    class Short:
+        levels = ("short",)
+
+        def sign(self, rollouts):
+            ids = np.zeros((1, 1), dtype=np.int64)
+            return Signatures(ids, ids, ids[:, 0], ["s"], ["a"])
+
+    group = rtmc.Group("p7", (rtmc.Rollout("p7", "r", (rtmc.Step(), rtmc.Step()), 1.0),))
+    with pytest.raises(rtmc.RtmcError) as error:
+        rtmc.credit(group, signer=Short())
+    assert str(error.value) == (
+        "problem p7: expected keys for 2 steps, the signer gave 1 states and 1 actions"
+    )
+
+
+def test_nothing_to_credit_is_no_error():
+    assert rtmc.credit([]).advantages == []
+    assert rtmc.credit(rtmc.Group("p", ())).advantages == []

@@ -167,8 +167,11 @@ def _per_rollout(
                     at,
                     verdict,
                     (*verdict.flags, *own),
-                    tuple(tuple(state_keys[i] for i in row) for row in signatures.states[here]),
-                    tuple(action_keys[i] for i in signatures.actions[here, -1]),
+                    tuple(
+                        tuple(state_keys[i] for i in row)
+                        for row in signatures.states[here].tolist()
+                    ),
+                    tuple(action_keys[i] for i in signatures.actions[here, -1].tolist()),
                     *(column[start:end] for column in columns),
                 )
             )

@@ -6,7 +6,7 @@ import numpy as np
 
 from rtmc.batch import Batch, Floats, Ints, Steps
 from rtmc.config import Config
-from rtmc.errors import FormatError
+from rtmc.errors import AlignmentError, FormatError
 from rtmc.outcomes import Verdict
 from rtmc.returns import discounted_returns, validation_bonus
 from rtmc.rollouts import Group, Rollout
@@ -16,7 +16,18 @@ __all__ = ["lay_out", "vote"]
 
 
 def lay_out(groups: Sequence[Group], signed: Sequence[Signatures]) -> Steps:
-    """Flatten the rollouts of all groups."""
+    """Flatten the rollouts of all groups.
+
+    Raises:
+        AlignmentError: a signer gave keys for more or fewer steps than a group has.
+    """
+    for group, signatures in zip(groups, signed, strict=True):
+        steps = sum(len(rollout.steps) for rollout in group.rollouts)
+        if len(signatures.states) != steps or len(signatures.actions) != steps:
+            raise AlignmentError(
+                f"problem {group.problem_id}: expected keys for {steps} steps, the signer gave "
+                f"{len(signatures.states)} states and {len(signatures.actions)} actions"
+            )
     lengths = np.array([len(rollout.steps) for rollout in _rollouts(groups)], dtype=np.int64)
     levels = signed[0].states.shape[1] if signed else 1
     nothing = np.zeros((0, levels), dtype=np.int64)

@@ -5,6 +5,7 @@ Dedicated tools and shell commands meet in the same keys: ``cat f``, ``open f`` 
 """
 
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -119,7 +120,7 @@ class Tools:
             if len(command) == 3 and command[1] in ("-lc", "-c"):
                 command = command[2]
             else:
-                command = " ".join(_quote(word) for word in command)
+                command = shlex.join(command)
         if not isinstance(command, str):
             return [NOOP] if arguments.get("restart") or arguments.get("reset") else [MALFORMED]
         if len(arguments) > 1 and (directory := _text(arguments, "workdir", "cwd", "directory")):
@@ -285,10 +286,6 @@ class Tools:
         if code is None:
             return [MALFORMED]
         return [Effect("execute", digest=edit_digest(code), runs_code=True)]
-
-
-def _quote(word: str) -> str:
-    return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else "'" + word.replace("'", "'\\''") + "'"
 
 
 _FOLDER = re.compile(r"(?:Here's|Here are) the files and directories|Directory:|Listing of ")

@@ -219,6 +219,13 @@ def interpreter(name: str) -> Handler:
     return handler
 
 
+def java(args: Words, stdin: str | None, place: Place) -> list[Effect]:
+    """Run a class or an archive, identified by the whole command."""
+    if only_says(args) or args[:1] in (["-version"], ["-h"]):
+        return shown("java", " ".join(args))
+    return [digested("java", args, place, stdin, runs_code=True)]
+
+
 def pip(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     """Read or change what is installed."""
     if args[:1] and args[0] in ("list", "show", "freeze", "--version", "index", "check", "debug"):
