@@ -313,3 +313,9 @@ def test_a_signer_that_gives_too_few_keys_is_named_by_its_problem():
 def test_nothing_to_credit_is_no_error():
     assert rtmc.credit([]).advantages == []
     assert rtmc.credit(rtmc.Group("p", ())).advantages == []
+
+
+@pytest.mark.parametrize("estimator", ["rtmc", rtmc.RTMC])
+def test_an_estimator_without_its_options_is_refused(estimator):
+    with pytest.raises(rtmc.RtmcError, match=r"expected one with its options, as in rtmc\.RTMC"):
+        rtmc.Config(estimator=estimator)

@@ -48,6 +48,11 @@ class Config(msgspec.Struct, frozen=True):
         Raises:
             OptionError: a number is out of range, or a choice misspelt.
         """
+        if isinstance(self.estimator, str | type):
+            raise OptionError(
+                f"estimator is {self.estimator!r}; expected one with its options, as in "
+                "rtmc.RTMC(n_prior=2)"
+            )
         check_choices(self)
         if not isfinite(self.fail_reward):
             raise OptionError(f"fail_reward is {self.fail_reward}; expected a finite number")
