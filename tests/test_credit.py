@@ -319,3 +319,34 @@ def test_nothing_to_credit_is_no_error():
 def test_an_estimator_without_its_options_is_refused(estimator):
     with pytest.raises(rtmc.RtmcError, match=r"expected one with its options, as in rtmc\.RTMC"):
         rtmc.Config(estimator=estimator)
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        ("rollouts.jsonl", "got the path 'rollouts.jsonl'; read it first: rtmc.read(path)"),
+        ([rtmc.Rollout("p", "r")], "expected groups, got a Rollout; put the rollouts of a problem"),
+    ],
+)
+def test_what_is_no_group_is_refused_in_words(groups, sentence):
+    with pytest.raises(rtmc.RtmcError) as error:
+        rtmc.credit(groups)
+    assert str(error.value).startswith(sentence)
+
+
+def test_a_function_is_no_signer_yet():
+    with pytest.raises(rtmc.RtmcError, match=r"goes into rtmc\.KeySigner"):
+        rtmc.credit([], signer=lambda rollout: [])
+
+
+@pytest.mark.parametrize("keys", [["ab"], [(1, 2)], [("s", "a", "x")], [None]])
+def test_keys_must_be_pairs_of_texts(keys):
+    group = rtmc.Group("p", (rtmc.Rollout("p", "r", (rtmc.Step(),), 1.0),))
+    with pytest.raises(rtmc.RtmcError, match=r"rollout r, step 0: expected a pair"):
+        rtmc.credit(group, signer=rtmc.KeySigner(lambda rollout: keys))
+
+
+def test_tokens_without_recorded_spans_are_an_error_not_nothing():
+    group = rtmc.Group("p", (rtmc.Rollout("p", "r", (rtmc.Step(),), 1.0),))
+    with pytest.raises(rtmc.RtmcError, match=r"r: no token spans are recorded; .*from_counts"):
+        rtmc.credit(group).to_tokens()

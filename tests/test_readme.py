@@ -24,7 +24,7 @@ def shell(command: str, folder: Path) -> str:
 
 def test_there_are_examples() -> None:
     assert len(COMMANDS) == 3
-    assert len(PYTHON) == 1
+    assert len(PYTHON) == 2
 
 
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[c for c, _ in COMMANDS])

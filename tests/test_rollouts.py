@@ -186,3 +186,18 @@ def test_fields_of_a_later_version_are_passed_over():
 
 def test_a_source_is_written_as_editors_read_it():
     assert str(Source("runs/a.jsonl", 12)) == "runs/a.jsonl:12"
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ({"reward": 1.0}, "passed"),
+        ({"reward": 0.0}, "failed"),
+        ({"reward": 0.0, "stop_reason": "max_steps"}, "incomplete"),
+        ({"reward": 1.0, "stop_reason": "max_steps"}, "passed"),
+        ({}, "unknown"),
+        ({"reward": 0.0, "status": "passed"}, "passed"),
+    ],
+)
+def test_a_rollout_made_by_hand_knows_its_status(given, status):
+    assert Rollout("p", "r", **given).status == status

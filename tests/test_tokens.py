@@ -245,3 +245,17 @@ def test_torch_mask_of_counts():
     assert from_counts(torch.tensor([0.5, -0.5]).double(), [1, 1], mask).values.dtype == (
         torch.float64
     )
+
+
+def test_a_mask_of_several_sequences_is_refused():
+    with pytest.raises(AlignmentError) as error:
+        from_counts([1.0], [2], np.ones((2, 2)))
+    assert str(error.value) == (
+        "rollout: expected the mask of one sequence, shape (tokens,), got (2, 2); "
+        "call from_counts once a row"
+    )
+
+
+def test_a_span_needs_a_sequence():
+    with pytest.raises(AlignmentError, match=r"step 0: expected spans \(sequence, start, end\)"):
+        to_tokens([1.0], [[(0, 1)]], [3])

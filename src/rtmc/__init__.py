@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rtmc.credit import Credit, credit
     from rtmc.errors import RtmcError
     from rtmc.formats import read, read_groups
-    from rtmc.rollouts import Group, Rollout, Step, ToolCall
+    from rtmc.rollouts import Group, Rollout, Span, Step, ToolCall
     from rtmc.signatures import CodingSigner, KeySigner
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "KeySigner",
     "Rollout",
     "RtmcError",
+    "Span",
     "Step",
     "ToolCall",
     "credit",
@@ -50,7 +51,7 @@ _HOME = {
     "Config": "rtmc.config",
     **dict.fromkeys(("Credit", "credit"), "rtmc.credit"),
     **dict.fromkeys(("read", "read_groups"), "rtmc.formats"),
-    **dict.fromkeys(("Group", "Rollout", "Step", "ToolCall"), "rtmc.rollouts"),
+    **dict.fromkeys(("Group", "Rollout", "Span", "Step", "ToolCall"), "rtmc.rollouts"),
     **dict.fromkeys(("CodingSigner", "KeySigner"), "rtmc.signatures"),
     "RtmcError": "rtmc.errors",
 }

@@ -9,6 +9,7 @@ import numpy as np
 from rtmc.advantages import Estimate
 from rtmc.batch import Batch, Floats, Steps
 from rtmc.config import Config
+from rtmc.errors import AlignmentError, OptionError
 from rtmc.layout import lay_out, vote
 from rtmc.outcomes import Verdict, judge
 from rtmc.rollouts import Group, Rollout
@@ -72,7 +73,16 @@ class Credit:
         """Put each rollout's advantages onto its token sequences, by the recorded spans.
 
         See ``rtmc.tokens.to_tokens``.
+
+        Raises:
+            AlignmentError: a rollout has steps but no spans, or they do not fit.
         """
+        for r in self.rollouts:
+            if r.rollout.steps and not any(step.spans for step in r.rollout.steps):
+                raise AlignmentError(
+                    f"{r.rollout.rollout_id}: no token spans are recorded; record Step.spans and "
+                    "Rollout.sequence_lengths, or use rtmc.tokens.from_counts"
+                )
         return [
             to_tokens(
                 r.advantages,
@@ -98,9 +108,19 @@ def credit(
 
     Returns:
         The credit of each rollout, in order.
+
+    Raises:
+        OptionError: what was given is no group, or no signer.
+        FormatError: a reward is not a finite number.
+        AlignmentError: a signer gave keys for more or fewer steps than there are.
     """
-    groups = [groups] if isinstance(groups, Group) else list(groups)
+    groups = [groups] if isinstance(groups, Group) else _only_groups(groups)
     signer = signer or config.signer()
+    if not hasattr(signer, "sign"):
+        raise OptionError(
+            f"the signer is a {type(signer).__name__}; expected one with levels and "
+            "sign(rollouts): a function of a rollout goes into rtmc.KeySigner"
+        )
     signed = [signer.sign(group.rollouts) for group in groups]
     verdicts = [
         judge(rollout, config.incomplete, config.fail_reward, config.unknown)
@@ -121,6 +141,19 @@ def credit(
         batch=batch,
         unparsed=sum(signatures.unparsed for signatures in signed),
     )
+
+
+def _only_groups(groups: Sequence[Group]) -> list[Group]:
+    """Refuse what is no group, in words."""
+    if isinstance(groups, str | bytes) or hasattr(groups, "__fspath__"):
+        raise OptionError(f"got the path {groups!r}; read it first: rtmc.read(path)")
+    for group in groups:
+        if not isinstance(group, Group):
+            raise OptionError(
+                f"expected groups, got a {type(group).__name__}; put the rollouts of a problem "
+                "into a group: rtmc.Group(problem_id, tuple(rollouts))"
+            )
+    return list(groups)
 
 
 def _per_rollout(

@@ -58,8 +58,10 @@ class Overlap(msgspec.Struct, frozen=True):
 class Diagnostics(msgspec.Struct, frozen=True):
     """Counts over groups; two of them add up to those of both.
 
-    The last four are sums of the advantages: over steps, of squares, over groups of the squared
-    group sums, of sum times count, of squared counts; they give mean, deviation and error.
+    ``live`` groups have rollouts of different outcomes: only there an advantage can differ from 0.
+    Signs, mean, deviation and error are of the credited steps of live groups. The fields ``a_…``
+    are the sums that these need: over steps, of squares, over groups of the squared group sums, of
+    sum times count, of squared counts.
     """
 
     groups: int = 0
@@ -75,6 +77,8 @@ class Diagnostics(msgspec.Struct, frozen=True):
     empty_groups: int = 0
     unparsed: int = 0
     credited_steps: int = 0
+    live_steps: int = 0
+    nonzero_steps: int = 0
     winner_steps: int = 0
     winner_negative: int = 0
     loser_steps: int = 0
@@ -100,13 +104,13 @@ class Diagnostics(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float:
-        """Mean advantage of the credited steps."""
-        return self.a_sum / max(self.credited_steps, 1)
+        """Mean advantage over the credited steps of live groups."""
+        return self.a_sum / max(self.live_steps, 1)
 
     @property
     def deviation(self) -> float:
         """Population standard deviation of the advantages."""
-        spread = self.a_squares / max(self.credited_steps, 1) - self.mean**2
+        spread = self.a_squares / max(self.live_steps, 1) - self.mean * self.mean
         return max(spread, 0.0) ** 0.5
 
     @property
@@ -114,7 +118,7 @@ class Diagnostics(msgspec.Struct, frozen=True):
         """Standard error of the mean advantage, groups taken as independent (steps are not)."""
         m = self.mean
         squares = self.a_group_squares - 2 * m * self.a_group_products + m * m * self.a_group_counts
-        return max(squares, 0.0) ** 0.5 / max(self.credited_steps, 1)
+        return max(squares, 0.0) ** 0.5 / max(self.live_steps, 1)
 
 
 def diagnose(credit: Credit) -> Diagnostics:
@@ -126,16 +130,20 @@ def diagnose(credit: Credit) -> Diagnostics:
         group_flags.setdefault(r.group, set()).update(r.flags)
     voting_groups = {r.group for r in credit.rollouts if r.verdict.outcome is not None}
     advantages = np.concatenate([np.zeros(0), *credit.advantages])
-    passed = np.concatenate(
-        [np.zeros(0, bool)]
-        + [np.full(len(r.advantages), r.rollout.status == "passed") for r in credit.rollouts]
+    group = np.repeat(
+        np.array([r.group for r in credit.rollouts], dtype=int),
+        [len(r.advantages) for r in credit.rollouts],
     )
-    live = ~np.isnan(advantages)
-    lengths = [len(r.advantages) for r in credit.rollouts]
-    group = np.repeat(np.array([r.group for r in credit.rollouts], dtype=int), lengths)[live]
-    a, won = advantages[live], passed[live]
-    sums = np.bincount(group, weights=a) if len(a) else np.zeros(1)
-    counts = np.bincount(group) if len(a) else np.zeros(1)
+    won = np.repeat(
+        np.array([status == "passed" for status in statuses], dtype=bool),
+        [len(r.advantages) for r in credit.rollouts],
+    )
+    credited = ~np.isnan(advantages)
+    dead = [g for g, flags in group_flags.items() if flags & {"uniform", "singleton_group"}]
+    live = credited & ~np.isin(group, dead)
+    a, won, group = advantages[live], won[live], group[live]
+    sums = np.bincount(group, weights=a, minlength=1)
+    counts = np.bincount(group, minlength=1).astype(float)
     return Diagnostics(
         groups=len(group_flags),
         rollouts=len(credit.rollouts),
@@ -143,13 +151,15 @@ def diagnose(credit: Credit) -> Diagnostics:
         passed=statuses.count("passed"),
         failed=statuses.count("failed"),
         incomplete=statuses.count("incomplete"),
-        unknown=sum(r.rollout.reward is None for r in credit.rollouts),
+        unknown=statuses.count("unknown"),
         excluded=sum("excluded" in r.flags for r in credit.rollouts),
         uniform_groups=sum("uniform" in flags for flags in group_flags.values()),
         singleton_groups=sum("singleton_group" in flags for flags in group_flags.values()),
         empty_groups=len(group_flags) - len(voting_groups),
         unparsed=credit.unparsed,
-        credited_steps=len(a),
+        credited_steps=int(credited.sum()),
+        live_steps=len(a),
+        nonzero_steps=int((a != 0).sum()),
         winner_steps=int(won.sum()),
         winner_negative=int((won & (a < 0)).sum()),
         loser_steps=int((~won).sum()),

@@ -4,6 +4,7 @@ From the records of one group every number can be computed again. Files appear w
 all: they are written beside their place and moved there at the end.
 """
 
+import gzip
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -120,13 +121,9 @@ class Writer(Protocol):
         """Write one record."""
         ...
 
-    def close(self) -> None:
-        """Finish the file."""
-        ...
-
 
 class _Lines:
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self.file = file
         self.encoder = msgspec.json.Encoder()
         self.buffer = bytearray()
@@ -135,9 +132,6 @@ class _Lines:
         self.encoder.encode_into(record, self.buffer)
         self.buffer += b"\n"
         self.file.write(self.buffer)
-
-    def close(self) -> None:
-        pass
 
 
 _ROWS_A_BATCH = 20_000
@@ -198,34 +192,61 @@ class _Parquet:
         self.writer.close()
 
 
+_LINES = ("", ".jsonl", ".ndjson", ".json", ".gz")
+_KINDS = ".jsonl, .jsonl.gz or .parquet"
+
+
 @contextmanager
 def open_writer(path: str | Path) -> Generator[Writer]:
-    """Open a writer for ``path`` (``.parquet`` or JSON lines); the file appears at the end.
+    """Open a writer for ``path``: Parquet, or JSON lines, compressed or not, by its suffix.
+
+    A file appears at the end, whole; through a link it is the link's target that is written. What
+    is no plain file (a pipe, a device) is written to directly.
 
     Raises:
-        OutputError: the folder does not exist or cannot be written to.
+        OutputError: the place cannot be written to, or the suffix is unknown.
         MissingExtraError: Parquet without pyarrow.
     """
     path = Path(path)
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder; name a file, as in -o {path / 'credit.jsonl'}")
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if path.suffix not in (*_LINES, ".parquet"):
+        raise OutputError(f"cannot write {path}: {path.suffix} is not among {_KINDS}")
     try:
+        target = path.resolve()
+        special = target.exists() and not target.is_file()
+        if target.is_dir():
+            raise OutputError(f"{path} is a folder; name a file, as in -o {path / 'credit.jsonl'}")
+        beside = target if special else target.with_name(f".{target.name}.{os.getpid()}.tmp")
         file = beside.open("wb")
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}; choose another -o") from error
     try:
         with file:
-            writer: Writer = _Parquet(file) if path.suffix == ".parquet" else _Lines(file)
-            yield writer
-            writer.close()
+            yield from _written(file, path.suffix)
             file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+            if not special:
+                os.fsync(file.fileno())
+        if not special:
+            beside.replace(target)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        if not special:
+            beside.unlink(missing_ok=True)
+
+
+def _written(file: IO[bytes], suffix: str) -> Iterator[Writer]:
+    """Give a writer onto an open file, and finish what it wrote."""
+    if suffix == ".parquet":
+        parquet = _Parquet(file)
+        yield parquet
+        parquet.close()
+    elif suffix == ".gz":
+        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+            yield _Lines(packed)
+    else:
+        yield _Lines(file)
 
 
 def write_lines(file: IO[bytes], given: Iterable[CreditRecord]) -> None:

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from rtmc.errors import FormatError
 
@@ -104,7 +105,7 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         reward: the outcome, undiscounted; None where it is unknown.
-        status: see ``status_of``.
+        status: by default what ``status_of`` makes of reward and stop reason.
         stop_reason: in the words of the source.
         root: the directory of the repository, where the source names it.
         persistent_shell: False where every command starts in a new shell (``cd`` is forgotten).
@@ -124,6 +125,11 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
     persistent_shell: bool = True
     sequence_lengths: tuple[int, ...] = ()
     source: Source = Source()
+
+    def __post_init__(self) -> None:
+        """Derive the status of a known outcome where none is given."""
+        if self.status == "unknown" and self.reward is not None:
+            force_setattr(self, "status", status_of(self.reward, self.stop_reason))
 
 
 class Group(msgspec.Struct, frozen=True):

@@ -67,7 +67,7 @@ def to_tokens(
     owner = [np.full(length, -1) for length in lengths]
     spanned = [set[int]() for _ in lengths]
     for step, (value, step_spans) in enumerate(zip(numbers, spans, strict=True)):
-        for sequence, start, end in (tuple(span) for span in map(_as_tuple, step_spans)):
+        for sequence, start, end in (_as_tuple(span, name, step) for span in step_spans):
             where = f"{name}: step {step}, span [{start}, {end}) of sequence {sequence}"
             if not 0 <= sequence < len(lengths):
                 raise AlignmentError(f"{where}: there are {len(lengths)} sequences")
@@ -115,7 +115,13 @@ def from_counts(
     numbers = _numbers(values)
     if len(counts) != len(numbers):
         raise AlignmentError(f"{name}: expected counts for {len(numbers)} steps, got {len(counts)}")
-    sampled = np.flatnonzero(_numbers(mask))
+    tokens = _numbers(mask)
+    if tokens.ndim != 1:
+        raise AlignmentError(
+            f"{name}: expected the mask of one sequence, shape (tokens,), got {tokens.shape}; "
+            "call from_counts once a row"
+        )
+    sampled = np.flatnonzero(tokens)
     total = int(sum(counts))
     if any(count < 0 for count in counts):
         raise AlignmentError(f"{name}: a count is negative: {list(counts)}")
@@ -125,7 +131,7 @@ def from_counts(
             + ("" if total < len(sampled) else "; if the sequence was cut, say truncated=True")
         )
     step_of_token = np.repeat(np.arange(len(numbers)), counts)[: len(sampled)]
-    array = np.zeros(len(_numbers(mask)))
+    array = np.zeros(len(tokens))
     credited = np.zeros(len(array), dtype=bool)
     array[sampled] = np.nan_to_num(numbers)[step_of_token]
     credited[sampled] = ~np.isnan(numbers)[step_of_token]
@@ -135,14 +141,22 @@ def from_counts(
     return TokenValues(_of_kind(array, kind), _of_kind(credited, kind), dropped)
 
 
-def _as_tuple(span: Span | tuple[int, int, int]) -> tuple[int, int, int]:
-    return (span.sequence, span.start, span.end) if isinstance(span, Span) else span
+def _as_tuple(span: Span | tuple[int, int, int], name: str, step: int) -> tuple[int, int, int]:
+    if isinstance(span, Span):
+        return span.sequence, span.start, span.end
+    if len(span) != 3:
+        raise AlignmentError(
+            f"{name}: step {step}: expected spans (sequence, start, end), got {tuple(span)}"
+        )
+    return span
 
 
 def _numbers(values: Any) -> Floats:
     """Take numbers out of a numpy array, a list or a torch tensor."""
     if hasattr(values, "detach"):
-        values = values.detach().cpu().tolist()
+        values = values.detach().cpu().double().numpy()
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
 
 
@@ -151,6 +165,6 @@ def _of_kind(array: np.ndarray, kind: Any) -> Any:
     if not hasattr(kind, "new_tensor"):
         return array
     if array.dtype == bool:
-        return kind.new_tensor(array.tolist()).bool()
+        return kind.new_tensor(array).bool()
     floating = kind if kind.is_floating_point() else kind.float()
-    return floating.new_tensor(array.tolist())
+    return floating.new_tensor(array)

@@ -1,5 +1,6 @@
 """``rtmc credit``: real runs on real files, what it writes and prints, and what it refuses."""
 
+import gzip
 import json
 import os
 import signal
@@ -178,10 +179,7 @@ def test_summary_names_what_was_read_and_found(tmp_path: Path) -> None:
     )  # fmt: skip
     out = run("credit", source).output
     assert "groups         3 (1 uniform: A = 0, 1 of one rollout: A = 0)" in out
-    assert (
-        "rollouts       6 (3 passed, 1 failed, 1 incomplete, 1 of unknown outcome, 1 left out)"
-        in out
-    )
+    assert "rollouts       6 (3 passed, 1 failed, 1 incomplete, 1 unknown, 1 left out)" in out
 
 
 def test_json_summary_is_one_object(tmp_path: Path) -> None:
@@ -306,3 +304,86 @@ def test_a_stopped_run_leaves_the_old_output(tmp_path: Path, stop: signal.Signal
     assert output.read_text() == "old"
     if stop == signal.SIGINT:
         assert not list(tmp_path.glob(".c.jsonl.*"))
+
+
+def test_the_output_may_not_be_an_input(tmp_path: Path) -> None:
+    source = write(tmp_path / "in.jsonl", row("p", "a", 1), row("p", "b", 0))
+    before = Path(source).read_text()
+    (tmp_path / "link.jsonl").symlink_to(source)
+    for output in (source, str(tmp_path / "link.jsonl")):
+        for inputs in (source, str(tmp_path)):
+            result = run("credit", inputs, "-o", output)
+            assert result.exit_code == 2
+            assert "is among the inputs; choose another -o" in result.stderr
+    assert Path(source).read_text() == before
+
+
+def test_a_link_is_written_through_and_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(target)
+    assert run("credit", EXAMPLE, "-o", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert len(written(target)) == 8
+
+
+def test_a_pipe_gets_the_records_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "rtmc.cli", "credit", EXAMPLE, "-o", str(pipe)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+        lines = pipe.read_bytes().splitlines()
+        assert child.wait(timeout=60) == 0
+    assert len(lines) == 8
+    assert pipe.is_fifo()
+
+
+def test_compressed_output_holds_the_same_lines(tmp_path: Path) -> None:
+    run("credit", EXAMPLE, "-o", str(tmp_path / "c.jsonl"))
+    run("credit", EXAMPLE, "-o", str(tmp_path / "c.jsonl.gz"))
+    packed = gzip.decompress((tmp_path / "c.jsonl.gz").read_bytes())
+    assert packed == (tmp_path / "c.jsonl").read_bytes()
+
+
+def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
+    result = run("credit", EXAMPLE, "-o", str(tmp_path / "c.csv"))
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"rtmc: cannot write {tmp_path}/c.csv: .csv is not among .jsonl, .jsonl.gz or .parquet\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--prior", "none", "--n-prior", "1"],
+         "n_prior has no effect with prior none; leave one of them out"),
+        (["--param", "n-prior=3", "--n-prior", "4"],
+         "n_prior is given twice: by --param and by its own flag"),
+    ],
+)  # fmt: skip
+def test_options_that_silence_each_other_are_refused(flags: list[str], sentence: str) -> None:
+    result = run("credit", EXAMPLE, *flags)
+    assert (result.exit_code, result.stderr) == (2, f"rtmc: {sentence}\n")
+
+
+def test_a_terminal_without_unicode_gets_a_summary(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rtmc.cli", "credit", EXAMPLE]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert b"where ? 2 rollouts came by" in done.stdout
+
+
+def test_workers_end_with_a_terminated_run(tmp_path: Path) -> None:
+    rows = [row(f"p{i}", f"r{i}", 1.0, *["ls -la && cat a.py | head -3"] * 40) for i in range(3000)]
+    source = write(tmp_path / "in.jsonl", *rows)
+    output = tmp_path / "c.jsonl"
+    command = [sys.executable, "-m", "rtmc.cli", "credit", source, "-o", str(output)]
+    child = subprocess.Popen([*command, "--jobs", "2"], stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".c.jsonl.*.tmp")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=30)  # hangs as long as a worker holds the pipe
+    assert child.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == [tmp_path / "in.jsonl"]

@@ -407,6 +407,28 @@ def test_swe_smith_xml(data):
     assert (rollout.root, rollout.reward) == ("/testbed", None)
 
 
+def test_swe_smith_rows_of_hugging_face(data, tmp_path):
+    """Their messages are JSON text, and they know their id and outcome."""
+    row = json.loads((data / "swe-smith.jsonl").read_text())
+    row["messages"] = json.dumps(row["messages"])
+    rows = [
+        {**row, "traj_id": "t1", "resolved": True, "model": "m"},
+        {**row, "traj_id": "t2", "resolved": False, "model": "m"},
+        row,
+    ]
+    path = tmp_path / "train.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    reader = read_groups(path)
+    [group] = reader
+    assert reader.report.files == {"swe-smith-xml": 1}
+    plain = one(data / "swe-smith.jsonl")
+    assert all(rollout.steps == plain.steps for rollout in group.rollouts)
+    assert [r.reward for r in group.rollouts] == [1.0, 0.0, None]
+    assert [r.rollout_id for r in group.rollouts][:2] == ["t1", "t2"]
+    assert "resolved" in FORMATS["swe-smith-xml"].needs
+    assert "traj_id" in FORMATS["swe-smith-xml"].ids
+
+
 @pytest.mark.parametrize(
     ("text", "thought", "calls"),
     [

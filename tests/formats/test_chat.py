@@ -215,11 +215,30 @@ def test_step_rewards(tmp_path):
     [
         (
             {"messages": [{"role": "assistant", "content": ""}]},
-            "no problem id: the row needs one of problem_id, instance_id, task_id, prompt_id, task",
+            "no problem id: the row needs one of problem_id, instance_id, task_id, prompt_id, "
+            "task, uid",
         ),
         (
             {"problem_id": 1, "messages": [{"role": "user"}], "reward": "good"},
             "reward is 'good'; expected a number, true, false or null",
+        ),
+        (
+            {"problem_id": 1, "messages": [{"role": "user"}], "reward": "nan"},
+            "reward is 'nan'; expected a number, true, false or null",
+        ),
+        (
+            {"problem_id": 1, "messages": [{"role": "user"}], "reward": 10**400},
+            "reward is not finite; expected a number, true, false or null",
+        ),
+        (
+            {"problem_id": 1, "messages": [{"role": "user"}], "reward": float("-inf")},
+            "JSON is malformed: invalid character (byte 61): NaN and Infinity are no JSON; "
+            "write null for what is not known",
+        ),
+        (
+            {"problem_id": 1, "messages": "hello"},
+            "messages is a text, but not the JSON of a list "
+            "(JSON is malformed: invalid character (byte 0))",
         ),
         (
             {"problem_id": 1, "messages": [{"role": "user"}], "step_rewards": [1, 2]},
@@ -238,3 +257,45 @@ def test_why_a_row_is_refused(tmp_path, row, reason):
     reader = read_groups(path)
     assert [group.problem_id for group in reader] == ["good"]
     assert [str(skipped) for skipped in reader.report.skipped] == [f"{path}:1: {reason}"]
+
+
+def rows_of(tmp_path, *rows):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        "".join(json.dumps({"messages": [turn(call("1", "{}"))], **r}) + "\n" for r in rows)
+    )
+    return path
+
+
+def ids(groups):
+    return {group.problem_id: [r.rollout_id for r in group.rollouts] for group in groups}
+
+
+def test_uid_is_the_prompt_and_never_a_rollout(tmp_path):
+    # two samples of one prompt in verl, named and not named by a problem id
+    named = [{"problem_id": "p", "uid": "u", "n": n} for n in range(2)]
+    assert [len(names) for names in ids(read(rows_of(tmp_path, *named))).values()] == [2]
+    unnamed = [{"uid": "u", "rollout_id": name} for name in "ab"]
+    assert ids(read(rows_of(tmp_path, *unnamed))) == {"u": ["a", "b"]}
+
+
+@pytest.mark.parametrize("name", ["traj_id", "trajectory_id", "trial_name", "id", "sample"])
+def test_synonyms_of_the_rollout_id(tmp_path, name):
+    rows = [{"problem_id": "p", name: "a"}, {"problem_id": "p", name: "b"}]
+    assert ids(read(rows_of(tmp_path, *rows))) == {"p": ["a", "b"]}
+
+
+def test_messages_may_be_json_text(tmp_path):
+    path = rows_of(tmp_path, {"problem_id": "p", "messages": json.dumps([turn(call("1", "{}"))])})
+    [group] = read(path)
+    assert [len(step.calls) for step in group.rollouts[0].steps] == [1]
+
+
+def test_a_number_too_large_for_a_reward_is_refused(tmp_path):
+    path = rows_of(tmp_path, {"problem_id": "p", "reward": 1}, {"problem_id": "q"})
+    path.write_text(path.read_text().replace('"reward": 1', '"reward": 1e999'))
+    reader = read_groups(path)
+    assert list(ids(reader)) == ["q"]
+    assert [str(s) for s in reader.report.skipped] == [
+        f"{path}:1: Number out of range - at `$.reward`"
+    ]

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import sys
 from types import SimpleNamespace
 
@@ -196,6 +197,119 @@ def test_compressed_files(tmp_path):
         read_groups(path)
 
 
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.gz.part", "-"])
+def test_compressed_bytes_are_known_whatever_their_name(tmp_path, monkeypatch, name):
+    packed = gzip.compress((row("a") + "\n" + row("b")).encode())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(packed)))
+    path = name if name == "-" else tmp_path / name
+    if name != "-":
+        path.write_bytes(packed)
+    assert problems(read_groups(path)) == ["a", "b"]
+
+
+def test_what_cannot_be_read_in_a_directory_is_skipped(tmp_path):
+    (tmp_path / "a.jsonl").write_text(row("a"))
+    cut = tmp_path / "b.jsonl.gz"
+    cut.write_bytes(gzip.compress(row("b").encode() * 99)[:-9])
+    link = tmp_path / "c.jsonl"
+    link.symlink_to(tmp_path / "none")
+    loop = tmp_path / "d.jsonl"
+    loop.symlink_to(loop)
+    (tmp_path / "e.jsonl").write_text(row("e"))
+    for grouped in (False, True):
+        reader = read_groups(tmp_path, grouped=grouped)
+        assert problems(reader) == problems(reader) == ["a", "e"]
+        assert [(s.source.path, s.reason) for s in reader.report.skipped] == [
+            (str(cut), "cannot be read (Compressed file ended before the end-of-stream marker was "
+             "reached)"),
+            (str(link), "cannot be read (No such file or directory)"),
+            (str(loop), "cannot be read (Too many levels of symbolic links)"),
+        ]  # fmt: skip
+    for path in (cut, link):
+        with pytest.raises(FormatError, match=f"^{path}: (cannot be read|no such file)"):
+            read_groups(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_in_a_directory_is_skipped(tmp_path):
+    (tmp_path / "a.jsonl").write_text(row("a"))
+    closed, folder = tmp_path / "b.jsonl", tmp_path / "folder"
+    closed.write_text(row("b"))
+    folder.mkdir()
+    closed.chmod(0)
+    folder.chmod(0)
+    try:
+        reader = read_groups(tmp_path)
+        assert problems(reader) == ["a"]
+        assert [(s.source.path, s.reason) for s in reader.report.skipped] == [
+            (str(closed), "cannot be read (Permission denied)"),
+            (str(folder), "cannot be listed (Permission denied)"),
+        ]
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_directory_with_unreadable_files_only_says_so(tmp_path):
+    link = tmp_path / "a.jsonl"
+    link.symlink_to(tmp_path / "none")
+    with pytest.raises(FormatError) as caught:
+        read_groups(tmp_path)
+    assert (
+        f"no trajectory file found (1 unreadable, the first: {link}: cannot be read (No such file"
+    ) in str(caught.value)
+
+
+def test_pipes_sockets_and_devices_are_never_waited_for(tmp_path):
+    (tmp_path / "a.jsonl").write_text(row("a"))
+    pipe = tmp_path / "b.jsonl"
+    os.mkfifo(pipe)
+    reader = read_groups(tmp_path)
+    assert problems(reader) == ["a"]
+    assert reader.report.passed_over == {"not a regular file": 1}
+    for path in (pipe, "/dev/zero"):
+        with pytest.raises(FormatError) as caught:
+            read_groups(path)
+        assert str(caught.value) == (
+            f"{path}: a pipe, socket or device; expected a file or a directory "
+            "(- reads the standard input)"
+        )
+
+
+def test_a_pipe_that_the_shell_opened_is_read():
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, gzip.compress(row("a").encode()))
+        os.close(writing)
+        reader = read_groups(f"/dev/fd/{reading}")
+    finally:
+        os.close(reading)
+    assert problems(reader) == ["a"]
+    assert reader.paths == ()
+
+
+def test_the_paths_that_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(row("s").encode())))
+    monkeypatch.chdir(tmp_path)
+    packed = tmp_path / "b.jsonl.gz"
+    packed.write_bytes(gzip.compress(row("b").encode()))
+    (tmp_path / "a.jsonl").write_text(row("a"))
+    (tmp_path / "link.jsonl").symlink_to("a.jsonl")
+    (tmp_path / "notes.txt").write_text("x")
+    reader = read_groups(["link.jsonl", "b.jsonl.gz", "-"])
+    assert reader.paths == (str(tmp_path / "a.jsonl"), str(packed))
+    assert read_groups(".").paths == (str(tmp_path / "a.jsonl"), str(packed))
+
+
+def test_outcome_files_do_not_count_as_passed_over(tmp_path):
+    (tmp_path / "a.jsonl").write_text(row("a"))
+    (tmp_path / "results.json").write_text('{"resolved_ids": ["a"]}')
+    (tmp_path / "notes.txt").write_text("x")
+    report = read_groups(tmp_path).report
+    assert (report.outcome_files, report.passed_over) == (1, {"not JSON (.txt)": 1})
+    with pytest.raises(FormatError, match=r"results\.json: not a trajectory file \(outcomes\)"):
+        read_groups(tmp_path / "results.json")
+
+
 def test_more_files_than_may_be_open(tmp_path):
     for number in range(80):
         (tmp_path / f"{number:02}.jsonl").write_text(row(f"p{number % 2}", str(number)))
@@ -205,11 +319,26 @@ def test_more_files_than_may_be_open(tmp_path):
 
 def test_a_named_format_is_believed(tmp_path):
     path = tmp_path / "odd.json"
-    path.write_text(json.dumps({"problem_id": "p", "rollout_id": "r", "messages": []}))
+    messages = [{"content": "no role"}, {"role": "assistant", "content": "hi"}]
+    path.write_text(json.dumps({"problem_id": "p", "rollout_id": "r", "messages": messages}))
     with pytest.raises(FormatError):
         read_groups(path)
     [group] = read(path, format="chat")
-    assert group.rollouts[0].steps == ()
+    assert len(group.rollouts[0].steps) == 1
+
+
+@pytest.mark.parametrize("name", ["swe-agent", "mini-swe-agent"])
+def test_a_named_format_that_gives_no_steps_is_refused(tmp_path, name):
+    path = tmp_path / "rows.jsonl"
+    message = {"role": "user", "content": "hi"}
+    path.write_text((json.dumps({"problem_id": "p", "messages": [message]}) + "\n") * 8)
+    with pytest.raises(FormatError) as caught:
+        read_groups(path, format=name)
+    assert str(caught.value) == (
+        f"{path}: not of format {name}: nothing in it looks like that format, and read as such "
+        "its 8 rollouts would have no steps; leave --format out, or name another (`rtmc formats` "
+        "lists them)"
+    )
 
 
 def test_a_named_format_that_is_wrong_refuses_the_records(tmp_path):
@@ -219,6 +348,18 @@ def test_a_named_format_that_is_wrong_refuses_the_records(tmp_path):
     assert list(reader) == []
     reason = "expected schema 'rtmc.rollout/1', got ''"
     assert skips(reader) == [(1, reason), (2, reason)]
+
+
+def test_an_empty_list_is_no_rollout(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row("a") + "\n[]\n" + row("b") + "\n [ ] \n")
+    reader = read_groups(path)
+    assert problems(reader) == ["a", "b"]
+    reason = "an empty list; expected one rollout, as an object or a list of its turns"
+    assert skips(reader) == [(2, reason), (4, reason)]
+    for name in ("mini-swe-agent", "openhands-events"):
+        path.write_text("[]\n[]\n")
+        assert list(read_groups(path, format=name)) == []
 
 
 # --- anything at all -----------------------------------------------------------------------------
@@ -234,7 +375,7 @@ def check_reading(path, name=None):
         groups = list(reader)
         given_out = sum(len(group.rollouts) for group in groups)
         assert given_out == reader.report.rollouts
-        assert given_out + reader.report.joined <= reader.report.records
+        assert given_out + reader.report.joined == reader.report.records
         return
     assert message.startswith(f"{path}: ")
 

@@ -191,6 +191,59 @@ def test_a_reward_on_the_last_row_only(tmp_path):
     assert (group.rollouts[0].reward, group.rollouts[0].status) == (1.0, "passed")
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_that_share_no_step_are_joined_with_a_warning(tmp_path, grouped):
+    path = write(
+        tmp_path / "rows.jsonl",
+        own("p", "extended", step("ls")),
+        own("p", "extended", step("ls"), step("pwd")),
+        own("p", "0", step("a"), step("b")),
+        own("p", "0", step("c")),
+        own("p", "0", step("d")),
+        own("p", "1", step("e")),
+        own("p", "1", step("f")),
+        own("p", "empty"),
+        own("p", "empty", step("g")),
+    )
+    reader = read_groups(path, grouped=grouped)
+    for _ in range(2):
+        [group] = reader
+        assert [len(r.steps) for r in group.rollouts] == [2, 4, 2, 1]
+        assert reader.report.warnings == [
+            "2 rollouts joined from rows whose steps share nothing (first: '0' of problem 'p'); "
+            "if these rows are attempts of their own, give each its own rollout_id"
+        ]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_records_are_those_that_were_read(tmp_path, grouped):
+    bad_body = {"problem_id": "p", "rollout_id": "b", "schema": "rtmc.rollout/1", "steps": 5}
+    path = write(
+        tmp_path / "rows.jsonl",
+        own("p", "a", step("a"), reward=1.0),
+        b"not JSON",
+        json.dumps(bad_body).encode(),
+        own("p", "a", step("a"), step("b")),
+        own("p", "a", step("c"), reward=0.0),
+    )
+    reader = read_groups(path, grouped=grouped)
+    for _ in range(2):
+        list(reader)
+        report = reader.report
+        assert (report.records, report.rollouts, report.joined) == (2, 1, 1)
+        assert sorted(s.source.line for s in report.skipped) == [2, 3, 5]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rollouts_without_steps_are_worth_a_warning(tmp_path, grouped):
+    path = write(tmp_path / "rows.jsonl", own("p", "a"), own("p", "b", step("x")), own("p", "c"))
+    reader = read_groups(path, grouped=grouped)
+    assert ids(reader) == [("p", ["a", "b", "c"])]
+    assert reader.report.warnings == [
+        "2 rollouts without steps (first: 'a' of problem 'p'); is --format right?"
+    ]
+
+
 def test_rows_without_an_id_are_never_joined(tmp_path):
     row = json.dumps({"problem_id": "p", "messages": [{"role": "assistant", "content": "hi"}]})
     path = tmp_path / "rows.jsonl"

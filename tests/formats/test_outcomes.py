@@ -45,7 +45,7 @@ def test_case_38_report_json_flat_or_nested(tmp_path, report):
     dump(tmp_path / "logs" / "p-1" / "report.json", report)
     reader = read_groups(tmp_path)
     assert outcomes(reader) == {"p-1": [(1.0, "passed")], "p-2": [(None, "unknown")]}
-    assert reader.report.passed_over == {"outcomes": 1}
+    assert (reader.report.outcome_files, reader.report.passed_over) == (1, {})
 
 
 def test_case_38_results_json_lists(tmp_path):
@@ -243,6 +243,18 @@ def test_one_outcome_for_several_rollouts_is_worth_a_warning(tmp_path):
         ("o.json", '{"r": "x"}', "o.json: the reward of 'r' is 'x', not a number"),
         ("o.json", "{", "o.json: Input data was truncated; expected"),
         ("o.json", "{}", "o.json: states no outcome; expected"),
+        ("o.csv", "r,nan\n", "o.csv:1: the reward of 'r' is NaN or infinite; expected a finite"),
+        ("o.csv", "id,reward\nr,1\ns,-inf\n", "o.csv:3: the reward of 's' is NaN or infinite"),
+        ("o.csv", "id,reward\nr,1e999\n", "o.csv:2: the reward of 'r' is NaN or infinite"),
+        ("o.json", '{"r": "nan"}', "o.json: the reward of 'r' is 'nan', not a number"),
+        ("o.json", '{"r": 1' + "0" * 400 + "}", "o.json: the reward of 'r' is NaN or infinite"),
+        ("o.json", '{"r": 1e999}', "o.json:1: Number out of range - at `$[...]`; expected CSV"),
+        (
+            "o.jsonl",
+            '{"id": "r", "reward": 1}\n{"id": "s", "reward": NaN}',
+            "o.jsonl:2: JSON is malformed: invalid character (byte 22): NaN and Infinity "
+            "are no JSON; write null for what is not known; expected CSV",
+        ),
     ],
 )
 def test_outcome_files_that_say_nothing(tmp_path, name, text, message):

@@ -69,7 +69,7 @@ def test_mini_swe_agent_1_with_outcomes_joined(real):
         found[group.problem_id] = (len(rollout.steps), refused, rollout.reward)
         assert not rollout.persistent_shell
     assert found == MINI_1
-    assert reader.report.passed_over == {"outcomes": 10}
+    assert (reader.report.outcome_files, reader.report.passed_over) == (10, {})
     assert reader.report.warnings == []
 
 

@@ -72,3 +72,26 @@ def test_a_rollout_without_steps_ends_at_the_root() -> None:
 )
 def test_short(key: str, width: int, shown: str) -> None:
     assert short(key, width) == shown
+
+
+def test_rollouts_may_be_long_and_many() -> None:
+    def walk(name: str, steps: int, reward: float) -> Rollout:
+        calls = [ToolCall("bash", {"command": f"cat {name}{t}.py"}) for t in range(steps)]
+        return Rollout("p", name, tuple(Step((call,)) for call in calls), reward)
+
+    long = rtmc.credit(Group("p", (walk("a", 3000, 1.0), walk("b", 3000, 0.0))))
+    assert len(draw(long, Style(fold=False))) == 2 + 6000 + 2
+    # a comb: rollout i leaves the others at step i
+    comb = [
+        Rollout("p", str(i), (*walk("a", i, 1.0).steps, *walk("z", 1, 1.0).steps), float(i % 2))
+        for i in range(150)
+    ]
+    assert len(draw(rtmc.credit(Group("p", tuple(comb))))) > 150
+
+
+def test_an_id_cannot_break_its_line() -> None:
+    rollout = Rollout("p", "r\n\x1b[31m\u202e" + "x" * 300, (Step(),), 1.0, "passed")
+    last = draw(rtmc.credit(Group("p", (rollout,))), Style(width=100))[-1]
+    assert last.isprintable()
+    assert len(last) <= 100
+    assert r"r\n\x1b[31m\u202exxx" in last

@@ -4,6 +4,10 @@ Imports of what a command needs stand inside it, so that ``rtmc --help`` is quic
 an ``RtmcError`` become one line and exit 2.
 """
 
+import contextlib
+import io
+import signal
+import sys
 from typing import Any
 
 import click
@@ -17,10 +21,19 @@ from rtmc.errors import RtmcError
 __all__ = ["main"]
 
 
+def _terminate(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
 class _Commands(click.Group):
     """Turns an error of ours into one line and exit 2, and keeps the order of definition."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks ≥ gets a ?
+                stream.reconfigure(errors="replace")
+        with contextlib.suppress(ValueError):  # not in the main thread: nothing to do
+            signal.signal(signal.SIGTERM, _terminate)  # clean up as after Ctrl-C
         try:
             return super().invoke(ctx)
         except RtmcError as error:
@@ -42,7 +55,7 @@ def main() -> None:
     """Say which step of an agent's rollouts deserved the credit.
 
     Merges the rollouts of one problem into a tree of states and actions, and gives every step its
-    advantage A = Q − V.
+    advantage A = Q − V′.
     """
 
 

@@ -1,5 +1,7 @@
 """``rtmc credit``: every step its advantage, group after group."""
 
+import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,7 +17,7 @@ from rtmc.cli.options import (
     print_skipped,
     reading_options,
 )
-from rtmc.errors import FormatError
+from rtmc.errors import FormatError, OutputError
 
 if TYPE_CHECKING:
     from rtmc.config import Config
@@ -57,6 +59,8 @@ def credit(output: str | None, batch_groups: int, jobs: int, strict: bool, as_js
 
     config = make_config(given)
     reader = make_reader(given)
+    if output and any(_same_file(output, path) for path in reader.paths):
+        raise OutputError(f"{output} is among the inputs; choose another -o")
     if not given["grouped"] and not len(reader):
         _explain_nothing(reader)
     found = Diagnostics()
@@ -82,6 +86,13 @@ def credit(output: str | None, batch_groups: int, jobs: int, strict: bool, as_js
         click.get_current_context().exit(1)
 
 
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # there is no such file yet
+        return False
+
+
 def _explain_nothing(reader: "GroupReader") -> None:
     """Say why there is nothing to do."""
     print_skipped(reader)
@@ -105,13 +116,23 @@ def _credited(
     from multiprocessing import get_context
 
     waiting: deque[Future[Done]] = deque()
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_ignore_interrupts
+    )
+    try:
         for batch in batches:
             waiting.append(pool.submit(credit_batch, batch, config))
             if len(waiting) > 2 * jobs:  # bounds what is in memory
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the main process, which ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def batched(groups: Iterable["Group"], size: int) -> Iterator[list["Group"]]:
@@ -150,6 +171,7 @@ def _report(
         values["input"] = {
             "files": report.files,
             "passed_over": report.passed_over,
+            "outcome_files": report.outcome_files,
             "records": report.records,
             "joined": report.joined,
             "skipped": [{"source": str(s.source), "reason": s.reason} for s in report.skipped],
@@ -162,12 +184,16 @@ def _report(
     for warning in report.warnings:
         click.echo(f"warning: {warning}", err=True)
     files = ", ".join(f"{count} {name}" for name, count in report.files.items()) or "none"
+    if report.outcome_files:
+        files += f", {report.outcome_files} with outcomes"
     click.echo(f"  read           {files}" + _passed_over(report.passed_over), err=to_stdout)
     if report.joined or report.skipped:
-        counts = [("joined to another of the same rollout", report.joined)]
-        counts.append(("skipped, see above", len(report.skipped)))
-        noted = ", ".join(f"{count} {what}" for what, count in counts if count)
-        click.echo(f"  records        {report.records} ({noted})", err=to_stdout)
+        parts = [f"{report.records} read"]
+        if report.joined:
+            parts.append(f"{report.joined} joined to another of the same rollout")
+        if report.skipped:
+            parts.append(f"{len(report.skipped)} skipped, see above")
+        click.echo(f"  records        {', '.join(parts)}", err=to_stdout)
     for line in summary.lines(found, config):
         click.echo(line, err=to_stdout)
     if output and not to_stdout:

@@ -141,15 +141,20 @@ def make_config(given: dict[str, Any]) -> "Config":
     values |= {name: given[name] for name in _ESTIMATOR_FLAGS if given[name] is not None}
     for param in given["params"]:
         name, equals, value = param.partition("=")
+        name = name.replace("-", "_")
         if not equals:
             raise OptionError(f"--param {param}: expected NAME=VALUE")
-        values[name.replace("-", "_")] = value
+        if given.get(name) is not None:
+            raise OptionError(f"{name} is given twice: by --param and by its own flag")
+        values[name] = value
     for name in values:
         if name not in kind.__struct_fields__:
             known = ", ".join(kind.__struct_fields__)
             raise OptionError(
                 f"{name} does not apply to the estimator {given['estimator']}; its options: {known}"
             )
+    if values.get("prior") == "none" and "n_prior" in values:
+        raise OptionError("n_prior has no effect with prior none; leave one of them out")
     try:
         estimator = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:

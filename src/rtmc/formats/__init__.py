@@ -12,16 +12,17 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rtmc.formats import files
+from rtmc.formats import sniff
 from rtmc.formats.base import Format
 from rtmc.formats.chat import CHAT
-from rtmc.formats.groups import GroupBy, GroupReader, ReadReport, Skipped
+from rtmc.formats.groups import GroupBy, GroupReader
 from rtmc.formats.mini_swe_agent import MINI_SWE_AGENT
 from rtmc.formats.openhands_completion import OPENHANDS_COMPLETION
 from rtmc.formats.openhands_events import OPENHANDS_EVENTS
 from rtmc.formats.openhands_sdk import OPENHANDS_SDK
 from rtmc.formats.own import OWN
 from rtmc.formats.r2e_gym import R2E_GYM
+from rtmc.formats.read_report import ReadReport, Skipped
 from rtmc.formats.swe_agent import SWE_AGENT
 from rtmc.formats.swe_smith import SWE_SMITH_XML
 from rtmc.rollouts import Group
@@ -54,7 +55,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 def detect_format(value: Any, path: str = "") -> str | None:
     """Name the format of a decoded JSON value from a file, or None."""
-    found = files.detect_format(value, path, FORMATS)
+    found = sniff.detect_format(value, path, FORMATS)
     return found.name if found else None
 
 

@@ -7,8 +7,10 @@ the format promises; who calls it turns that into a counted ``Skipped`` record.
 """
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
@@ -22,9 +24,11 @@ __all__ = [
     "EqualIds",
     "Format",
     "Identity",
+    "as_finite",
     "content_id",
     "decode_arguments",
     "first_text",
+    "is_bare_list",
     "outcome_of",
     "problem_of_path",
     "rollout_of_path",
@@ -141,6 +145,24 @@ def content_id(raw: bytes) -> str:
     return hashlib.blake2b(raw.strip(), digest_size=6).hexdigest()
 
 
+_EMPTY_LIST = re.compile(rb"\s*\[\s*\]")
+
+
+def is_bare_list(raw: bytes) -> bool:
+    """Tell whether a record is a bare list (of messages or events), not an object.
+
+    Raises:
+        FormatError: the list is empty, so that there is no rollout in it.
+    """
+    if raw.lstrip()[:1] != b"[":
+        return False
+    if _EMPTY_LIST.match(raw):
+        raise FormatError(
+            "an empty list; expected one rollout, as an object or a list of its turns"
+        )
+    return True
+
+
 def first_text(*values: Any) -> str | None:
     """Give the first value that can be an id or a name: a text that is not empty, or an integer."""
     for value in values:
@@ -155,15 +177,26 @@ def first_text(*values: Any) -> str | None:
 # --- outcomes and arguments ----------------------------------------------------------------------
 
 
+def as_finite(value: float) -> float | None:
+    """Give a number as a float; None if it is NaN, infinite, or an integer too large for one."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None
+
+
 def outcome_of(reward: Any, resolved: Any = None) -> tuple[float | None, bool | None]:
     """Check an outcome as a record states it; a missing reward follows from ``resolved``.
 
     Raises:
-        FormatError: either is neither a number, true, false nor null.
+        FormatError: either is neither a finite number, true, false nor null.
     """
     for name, value in (("reward", reward), ("resolved", resolved)):
         if value is not None and not isinstance(value, int | float):
             raise FormatError(f"{name} is {value!r}; expected a number, true, false or null")
+        if value is not None and as_finite(value) is None:
+            raise FormatError(f"{name} is not finite; expected a number, true, false or null")
     if isinstance(reward, bool) and resolved is None:
         resolved = reward
     passed = None if resolved is None else bool(resolved)
@@ -191,10 +224,19 @@ def decode_arguments(value: Any) -> dict[str, Any] | str:
     return decoded if isinstance(decoded, dict) else value
 
 
-def why(error: BaseException) -> str:
-    """Put an error of ``REFUSALS`` into one line for the person who has to mend the record."""
+_AT_BYTE = re.compile(r"\(byte (\d+)\)$")
+
+
+def why(error: BaseException, raw: bytes = b"") -> str:
+    """Put an error of ``REFUSALS`` into one line for the person who has to mend the record.
+
+    ``raw`` are the bytes that were decoded, for the mistake that writers in Python make often.
+    """
     if isinstance(error, RecursionError):
         return "JSON is nested too deeply"
     if isinstance(error, UnicodeError):
         return f"not valid UTF-8 ({error})"
+    at = _AT_BYTE.search(str(error))
+    if at and raw.startswith((b"NaN", b"Infinity"), int(at.group(1))):
+        return f"{error}: NaN and Infinity are no JSON; write null for what is not known"
     return str(error)

@@ -1,8 +1,10 @@
 """Chat messages: one JSON row a rollout, or a bare list of messages.
 
 A row names its problem and rollout itself (``problem_id``, ``rollout_id`` or a usual synonym). A
-row without a rollout id is named after its content; a row without a problem id is refused. A bare
-list takes its problem from the file name (or the directory, if the name says nothing) and its
+row without a rollout id is named after its content; a row without a problem id is refused. ``uid``
+is verl's name of the PROMPT: all rollouts of a group share it, so it is a problem's id and never a
+rollout's. ``messages`` may be the JSON text of the list, as in tables on Hugging Face. A bare list
+takes its problem from the file name (or the directory, if the name says nothing) and its
 rollout id from the path.
 """
 
@@ -12,10 +14,12 @@ import msgspec
 
 from rtmc.errors import FormatError
 from rtmc.formats.base import (
+    REFUSALS,
     Format,
     Identity,
     content_id,
     first_text,
+    is_bare_list,
     outcome_of,
     problem_of_path,
     rollout_of_path,
@@ -24,7 +28,7 @@ from rtmc.formats.conversation import Conversation, Message
 from rtmc.formats.fenced import fenced_steps, is_fenced
 from rtmc.rollouts import Rollout, Source, Step, status_of
 
-__all__ = ["CHAT", "identify", "is_message_list", "read"]
+__all__ = ["CHAT", "identify", "is_message_list", "messages_in", "read"]
 
 
 class _Ids(msgspec.Struct):
@@ -35,9 +39,11 @@ class _Ids(msgspec.Struct):
     task_id: Any = None
     prompt_id: Any = None
     task: Any = None
-    rollout_id: Any = None
-    trial_name: Any = None
     uid: Any = None
+    rollout_id: Any = None
+    traj_id: Any = None
+    trajectory_id: Any = None
+    trial_name: Any = None
     id: Any = None
     sample: Any = None
     model: Any = None
@@ -46,7 +52,7 @@ class _Ids(msgspec.Struct):
 
 
 class _Row(_Ids):
-    messages: list[Message] = msgspec.field(default_factory=list)
+    messages: list[Message] | str = msgspec.field(default_factory=list)
     reward: Any = None
     score: Any = None
     resolved: Any = None
@@ -70,32 +76,33 @@ _list = msgspec.json.Decoder(list[Message])
 
 
 def _identity(row: _Ids, raw: bytes) -> Identity:
-    problem = first_text(row.problem_id, row.instance_id, row.task_id, row.prompt_id, row.task)
+    problem = first_text(
+        row.problem_id, row.instance_id, row.task_id, row.prompt_id, row.task, row.uid
+    )
     if problem is None:
         raise FormatError(
-            "no problem id: the row needs one of problem_id, instance_id, task_id, prompt_id, task"
+            "no problem id: the row needs one of "
+            "problem_id, instance_id, task_id, prompt_id, task, uid"
         )
-    rollout = first_text(row.rollout_id, row.trial_name, row.uid, row.id, row.sample)
+    rollout = first_text(
+        row.rollout_id, row.traj_id, row.trajectory_id, row.trial_name, row.id, row.sample
+    )
     model = first_text(row.model, row.model_name, row.model_name_or_path)
     if rollout is None:
         return Identity(problem, content_id(raw), model)
     return Identity(problem, rollout, model, "samples")
 
 
-def _bare_list(raw: bytes) -> bool:
-    return raw.lstrip()[:1] == b"["
-
-
 def identify(raw: bytes, source: Source) -> list[Identity]:
     """Give the ids of one row or bare list without building its messages."""
-    if _bare_list(raw):
+    if is_bare_list(raw):
         return [Identity(problem_of_path(source.path), rollout_of_path(source.path))]
     return [_identity(_ids.decode(raw), raw)]
 
 
 def read(raw: bytes, source: Source) -> list[Rollout]:
     """Read one row or one bare list of messages."""
-    if _bare_list(raw):
+    if is_bare_list(raw):
         talk = _Talk(_list.decode(raw))
         return [
             Rollout(
@@ -109,7 +116,7 @@ def read(raw: bytes, source: Source) -> list[Rollout]:
         ]
     row = _row.decode(raw)
     ids = _identity(row, raw)
-    talk = _Talk(row.messages)
+    talk = _Talk(_messages(row.messages))
     given = next((x for x in (row.resolved, row.is_resolved, row.success) if x is not None), None)
     reward, resolved = outcome_of(row.reward if row.reward is not None else row.score, given)
     stop = first_text(
@@ -134,6 +141,15 @@ def read(raw: bytes, source: Source) -> list[Rollout]:
             source=source,
         )
     ]
+
+
+def _messages(value: list[Message] | str) -> list[Message]:
+    if not isinstance(value, str):
+        return value
+    try:
+        return _list.decode(value)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise FormatError(f"messages is a text, but not the JSON of a list ({error})") from error
 
 
 class _Talk:
@@ -169,9 +185,20 @@ def is_message_list(value: Any) -> bool:
     )
 
 
+def messages_in(row: dict[str, Any]) -> Any:
+    """Give the ``messages`` of a decoded row, also where they are JSON text."""
+    messages = row.get("messages")
+    if not isinstance(messages, str):
+        return messages
+    try:
+        return msgspec.json.decode(messages)
+    except REFUSALS:
+        return None
+
+
 def _detect(value: Any, path: str) -> bool:
     if isinstance(value, dict):
-        return is_message_list(value.get("messages"))
+        return is_message_list(messages_in(value))
     return is_message_list(value)
 
 

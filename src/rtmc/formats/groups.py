@@ -6,62 +6,23 @@ which their problems first appear, rollouts in the order of the input; how the i
 files does not matter.
 """
 
-from collections import OrderedDict
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
 from rtmc.errors import FormatError, OptionError
 from rtmc.formats.base import REFUSALS, Format, Identity, why
-from rtmc.formats.files import File, Record, find_files
-from rtmc.formats.merge import begins_with, join_samples
+from rtmc.formats.files import File, Handles, Record, find_files
+from rtmc.formats.merge import Joined, begins_with, join_samples
 from rtmc.formats.outcomes import Outcomes, read_outcomes
+from rtmc.formats.read_report import ReadReport, Skipped, count
 from rtmc.rollouts import Group, Rollout, Source
 
-__all__ = ["GroupBy", "GroupReader", "ReadReport", "Skipped"]
+__all__ = ["GroupBy", "GroupReader"]
 
 GroupBy = Literal["problem", "problem,model"]
-
-_OPEN_FILES = 32
-
-
-class Skipped(NamedTuple):
-    """A record that was not read, and why."""
-
-    source: Source
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.source}: {self.reason}"
-
-
-@dataclass
-class ReadReport:
-    """What was read, and what was not.
-
-    Attributes:
-        files: trajectory files by format.
-        passed_over: other files by kind.
-        records: records with an id, before records of one rollout are joined.
-        rollouts: rollouts given out so far.
-        joined: records that were joined to another one of the same rollout.
-        skipped: records that could not be read.
-        unmatched_outcomes: ids of ``--outcomes`` that no rollout has.
-        warnings: what else a person should know, one sentence each.
-    """
-
-    files: dict[str, int] = field(default_factory=dict)
-    passed_over: dict[str, int] = field(default_factory=dict)
-    records: int = 0
-    rollouts: int = 0
-    joined: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-    unmatched_outcomes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
 
 Key = tuple[str, str | None]
 
@@ -120,10 +81,21 @@ class GroupReader:
             name = file.format.name
             self.report.files[name] = self.report.files.get(name, 0) + 1
         self.report.passed_over = dict(self._inputs.passed_over)
+        self.report.outcome_files = self._inputs.outcome_files
+        for path, reason in self._inputs.unreadable:
+            self.report.skipped.append(Skipped(Source(path), reason))
         self._index: dict[Key, list[_Place]] = {}
-        self._skipped_before_reading = 0
+        self._without_steps: list[tuple[str, str]] = []  # problem and rollout
+        self._share_nothing: list[tuple[str, str]] = []
         if not grouped:
             self._make_index()
+        self._skipped_before_reading = len(self.report.skipped)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The real paths of the trajectory files; the standard input and pipes have none."""
+        paths = (os.path.realpath(file.path) for file in self._inputs.files if file.path != "-")
+        return tuple(path for path in paths if os.path.isfile(path))
 
     def __len__(self) -> int:
         if self._grouped:
@@ -132,7 +104,9 @@ class GroupReader:
 
     def __iter__(self) -> Iterator[Group]:
         del self.report.skipped[self._skipped_before_reading :]
-        self.report.rollouts = self.report.joined = 0
+        self.report.records = self.report.rollouts = self.report.joined = 0
+        self._without_steps.clear()
+        self._share_nothing.clear()
         return self._stream() if self._grouped else self._indexed()
 
     # --- two passes ---
@@ -142,7 +116,6 @@ class GroupReader:
         for number, file in enumerate(self._inputs.files):
             for record, identities in self._identified(file):
                 for position, identity in enumerate(identities):
-                    self.report.records += 1
                     place = _Place(
                         number,
                         record.offset,
@@ -154,7 +127,6 @@ class GroupReader:
                     self._index.setdefault(self._key(identity), []).append(place)
                     if identity.model is not None:
                         models.setdefault(identity.problem_id, {})[identity.model] = None
-        self._skipped_before_reading = len(self.report.skipped)
         if not self._by_model:
             self._warn_of_models(models)
 
@@ -163,7 +135,7 @@ class GroupReader:
             try:
                 yield record, file.format.identities(record.raw, record.source)
             except REFUSALS as error:
-                self._skip(record.source, error)
+                self._skip(record.source, error, record.raw)
 
     def _records(self, file: File) -> Iterator[Record]:
         try:
@@ -175,16 +147,17 @@ class GroupReader:
         return identity.problem_id, identity.model if self._by_model else None
 
     def _indexed(self) -> Iterator[Group]:
-        handles = _Handles([file.real for file in self._inputs.files])
+        handles = Handles([file.real for file in self._inputs.files])
         try:
             for key, places in self._index.items():
                 found = [self._read_place(place, handles) for place in places]
                 yield from self._group(key, [one for one in found if one is not None])
         finally:
             handles.close()
+        self._note_rollouts()
         self._note_outcomes()
 
-    def _read_place(self, place: _Place, handles: "_Handles") -> _Found | None:
+    def _read_place(self, place: _Place, handles: Handles) -> _Found | None:
         file = self._inputs.files[place.file]
         source = Source(file.path, place.line)
         try:
@@ -200,7 +173,6 @@ class GroupReader:
     # --- one pass ---
 
     def _stream(self) -> Iterator[Group]:
-        self.report.records = 0
         ended: dict[Key, Source] = {}
         key: Key | None = None
         last = Source()
@@ -210,10 +182,9 @@ class GroupReader:
                 try:
                     rollouts = file.format.read(record.raw, record.source)
                 except REFUSALS as error:
-                    self._skip(record.source, error)
+                    self._skip(record.source, error, record.raw)
                     continue
                 for rollout, identity in zip(rollouts, identities, strict=True):
-                    self.report.records += 1
                     following = self._key(identity)
                     if following != key:
                         if key is not None:
@@ -230,6 +201,7 @@ class GroupReader:
                     last = record.source
         if key is not None:
             yield from self._group(key, found)
+        self._note_rollouts()
         self._note_outcomes()
 
     # --- a group ---
@@ -241,6 +213,7 @@ class GroupReader:
             self._warn_of_models({key[0]: models})
         rollouts: dict[str, Rollout] = {}
         paths: dict[str, str] = {}
+        share_nothing: dict[str, None] = {}
         for rollout, identity, record in found:
             same = self._same(rollout, identity, rollouts)
             if same is None:
@@ -251,12 +224,19 @@ class GroupReader:
                 paths[name] = record.path
                 continue
             try:
-                rollouts[same] = self._joined(rollouts[same], rollout, identity)
-                self.report.joined += 1
+                joined = self._joined(rollouts[same], rollout, identity)
             except FormatError as error:
                 self._skip(record, error)
+                continue
+            rollouts[same] = joined.rollout
+            self.report.joined += 1
+            if joined.share_nothing:
+                share_nothing[same] = None
         members = self._outcomes.join(list(rollouts.values()), list(paths.values()))
         self.report.rollouts += len(members)
+        self.report.records = self.report.rollouts + self.report.joined
+        self._without_steps.extend((key[0], r.rollout_id) for r in members if not r.steps)
+        self._share_nothing.extend((key[0], name) for name in share_nothing)
         if members:
             yield Group(key[0], tuple(members))
 
@@ -278,28 +258,40 @@ class GroupReader:
         return None
 
     @staticmethod
-    def _joined(first: Rollout, later: Rollout, identity: Identity) -> Rollout:
+    def _joined(first: Rollout, later: Rollout, identity: Identity) -> Joined:
         if identity.equal_ids == "samples":
             return join_samples(first, later)
         longer = later if len(later.steps) > len(first.steps) else first
-        return msgspec.structs.replace(longer, rollout_id=first.rollout_id)
+        return Joined(msgspec.structs.replace(longer, rollout_id=first.rollout_id), False)
 
     # --- the report ---
 
-    def _skip(self, source: Source, error: BaseException) -> None:
-        self.report.skipped.append(Skipped(source, why(error)))
-
-    def _warn(self, text: str) -> None:
-        if text not in self.report.warnings:
-            self.report.warnings.append(text)
+    def _skip(self, source: Source, error: BaseException, raw: bytes = b"") -> None:
+        self.report.skipped.append(Skipped(source, why(error, raw)))
 
     def _warn_of_models(self, models: dict[str, dict[str, None]]) -> None:
         mixed = {problem: list(names) for problem, names in models.items() if len(names) > 1}
         if mixed:
             problem, names = next(iter(mixed.items()))
-            self._warn(
-                f"{_count(len(mixed), 'problem')} with rollouts of several models in one group "
+            self.report.warn(
+                f"{count(len(mixed), 'problem')} with rollouts of several models in one group "
                 f"({problem}: {', '.join(names)}); group by problem,model to separate them"
+            )
+
+    def _note_rollouts(self) -> None:
+        """Warn of rollouts that may not be what the person meant."""
+        if self._without_steps:
+            problem, name = self._without_steps[0]
+            self.report.warn(
+                f"{count(len(self._without_steps), 'rollout')} without steps "
+                f"(first: {name!r} of problem {problem!r}); is --format right?"
+            )
+        if self._share_nothing:
+            problem, name = self._share_nothing[0]
+            self.report.warn(
+                f"{count(len(self._share_nothing), 'rollout')} joined from rows whose steps share "
+                f"nothing (first: {name!r} of problem {problem!r}); if these rows are attempts of "
+                "their own, give each its own rollout_id"
             )
 
     def _note_outcomes(self) -> None:
@@ -312,11 +304,7 @@ class GroupReader:
             (sorted(outcomes.shared), "whose one outcome in --outcomes went to several rollouts"),
         ):  # fmt: skip
             if ids:
-                self._warn(f"{_count(len(ids), 'id')} {text} ({', '.join(ids[:3])})")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+                self.report.warn(f"{count(len(ids), 'id')} {text} ({', '.join(ids[:3])})")
 
 
 def _names(rollout_id: str) -> Iterator[str]:
@@ -330,25 +318,3 @@ def _names(rollout_id: str) -> Iterator[str]:
 
 def _free_name(rollout_id: str, taken: Iterable[str]) -> str:
     return next(name for name in _names(rollout_id) if name not in taken)
-
-
-class _Handles:
-    """A bounded number of open files, the least recently used is closed first."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = paths
-        self._open: OrderedDict[int, BinaryIO] = OrderedDict()
-
-    def read(self, file: int, offset: int, length: int) -> bytes:
-        handle = self._open.pop(file, None)
-        if handle is None:
-            if len(self._open) >= _OPEN_FILES:
-                self._open.popitem(last=False)[1].close()
-            handle = Path(self._paths[file]).open("rb")  # noqa: SIM115 (kept open)
-        self._open[file] = handle
-        handle.seek(offset)
-        return handle.read(length)
-
-    def close(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()

@@ -6,13 +6,14 @@ the record's token sequence stays a sequence of its own.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from rtmc.errors import FormatError
 from rtmc.rollouts import Rollout, Span, Step, status_of
 
-__all__ = ["begins_with", "join_samples"]
+__all__ = ["Joined", "begins_with", "join_samples"]
 
 
 def _is_replay(one: Step, other: Step) -> bool:
@@ -36,7 +37,14 @@ def begins_with(longer: Sequence[Step], shorter: Sequence[Step]) -> bool:
     )
 
 
-def join_samples(first: Rollout, later: Rollout) -> Rollout:
+class Joined(NamedTuple):
+    """Two records in one rollout, and whether neither has a step of the other."""
+
+    rollout: Rollout
+    share_nothing: bool
+
+
+def join_samples(first: Rollout, later: Rollout) -> Joined:
     """Append to ``first`` the steps that ``later`` adds.
 
     The leading steps of ``later`` that occur in ``first`` in the same order are replayed: all of
@@ -68,7 +76,7 @@ def join_samples(first: Rollout, later: Rollout) -> Rollout:
         status = first.status if first.reward is not None else status_of(None, stop)
     else:
         status = later.status
-    return msgspec.structs.replace(
+    joined = msgspec.structs.replace(
         first,
         steps=tuple(steps),
         reward=reward,
@@ -80,6 +88,7 @@ def join_samples(first: Rollout, later: Rollout) -> Rollout:
         persistent_shell=first.persistent_shell and later.persistent_shell,
         sequence_lengths=first.sequence_lengths + later.sequence_lengths,
     )
+    return Joined(joined, bool(first.steps and later.steps) and not replayed)
 
 
 def _fuller(first: Step, replay: Step) -> Step:

@@ -12,7 +12,14 @@ from typing import Any
 
 import msgspec
 
-from rtmc.formats.base import Format, Identity, first_text, problem_of_path, rollout_of_path
+from rtmc.formats.base import (
+    Format,
+    Identity,
+    first_text,
+    is_bare_list,
+    problem_of_path,
+    rollout_of_path,
+)
 from rtmc.formats.chat import is_message_list
 from rtmc.formats.conversation import Conversation, Message
 from rtmc.formats.fenced import FENCE_OF_TEXT_MODE, fenced_steps
@@ -61,13 +68,12 @@ def _identity(head: _Head, source: Source) -> Identity:
 
 
 def _identify(raw: bytes, source: Source) -> list[Identity]:
-    head = _Head() if raw.lstrip()[:1] == b"[" else _head.decode(raw)
+    head = _Head() if is_bare_list(raw) else _head.decode(raw)
     return [_identity(head, source)]
 
 
 def _read(raw: bytes, source: Source) -> list[Rollout]:
-    bare = raw.lstrip()[:1] == b"["
-    file = _File(messages=_list.decode(raw)) if bare else _file.decode(raw)
+    file = _File(messages=_list.decode(raw)) if is_bare_list(raw) else _file.decode(raw)
     ids = _identity(file, source)
     if any(m.tool_calls for m in file.messages):
         steps = Conversation(file.messages).steps()

@@ -22,6 +22,7 @@ from rtmc.formats.base import (
     content_id,
     decode_arguments,
     first_text,
+    is_bare_list,
     outcome_of,
     problem_of_path,
     rollout_of_path,
@@ -165,15 +166,14 @@ def _identity(head: _Head, raw: bytes, source: Source) -> Identity:
 
 
 def _identify(raw: bytes, source: Source) -> list[Identity]:
-    if raw.lstrip()[:1] == b"[":
+    if is_bare_list(raw):
         return [Identity(problem_of_path(source.path), rollout_of_path(source.path))]
     return [_identity(_head.decode(raw), raw, source)]
 
 
 def _read(raw: bytes, source: Source) -> list[Rollout]:
     ids = _identify(raw, source)[0]
-    bare = raw.lstrip()[:1] == b"["
-    row = _Row(history=_list.decode(raw)) if bare else _row.decode(raw)
+    row = _Row(history=_list.decode(raw)) if is_bare_list(raw) else _row.decode(raw)
     stream = _Stream()
     for item in row.history:
         for event in item if isinstance(item, list) else (item,):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rtmc.errors import FormatError
-from rtmc.formats.base import first_text, why
+from rtmc.formats.base import REFUSALS, as_finite, first_text, why
 from rtmc.rollouts import Rollout, status_of
 
 __all__ = ["Outcomes", "Statement", "read_outcomes", "statements_in"]
@@ -117,7 +117,8 @@ def _harbor(value: dict[str, Any], path: str) -> list[Statement] | None:
     reward = rewards.get("reward") if isinstance(rewards, dict) else None
     exception = value.get("exception_info")
     stop = exception.get("exception_type") if isinstance(exception, dict) else None
-    reward = reward if isinstance(reward, int | float) else None
+    if not isinstance(reward, int | float) or as_finite(reward) is None:
+        reward = None
     return [
         _stated(identifier, path, reward, stop=stop)
         for identifier in dict.fromkeys((value["trial_name"], value.get("task_name")))
@@ -144,6 +145,7 @@ def read_outcomes(path: str) -> list[Statement]:
         found = [
             statement
             for file in sorted(where.rglob("*.json"))
+            if file.is_file()
             for statement in (_statements_of_file(file) or ())
         ]
         if not found:
@@ -170,13 +172,7 @@ def _statements_of_file(file: Path) -> list[Statement] | None:
 
 
 def _json_outcomes(text: str, path: str) -> list[Statement]:
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as whole:
-        try:  # one row a line
-            value = [msgspec.json.decode(line) for line in text.splitlines() if line.strip()]
-        except (msgspec.MsgspecError, RecursionError):
-            raise FormatError(f"{path}: {why(whole)}; {_EXPECTED}") from whole
+    value = _json_value(text, path)
     known = statements_in(value, path)
     if known is not None:
         return known
@@ -193,6 +189,7 @@ def _json_outcomes(text: str, path: str) -> list[Statement]:
         reward = next((row[name] for name in names if row.get(name) is not None), None)
         if reward is not None and not isinstance(reward, int | float):
             raise FormatError(f"{path}: the reward of {identifier!r} is {reward!r}, not a number")
+        _check_finite(reward, identifier, path)
         stop = row.get("stop_reason")
         said.append(_stated(identifier, path, reward, stop=stop))
     if not said:
@@ -200,8 +197,39 @@ def _json_outcomes(text: str, path: str) -> list[Statement]:
     return said
 
 
+def _json_value(text: str, path: str) -> Any:
+    """Decode a JSON value, or JSON lines as the list of their values."""
+    try:
+        return msgspec.json.decode(text)
+    except REFUSALS as error:
+        whole = why(error, text.encode())
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(msgspec.json.decode(line))
+        except REFUSALS as error:
+            reason = why(error, line.encode())
+            if not rows and "truncated" in reason:  # one value over several lines
+                raise FormatError(f"{path}: {whole}; {_EXPECTED}") from error
+            raise FormatError(f"{path}:{number}: {reason}; {_EXPECTED}") from error
+    return rows
+
+
+def _check_finite(reward: float | None, identifier: str, where: str) -> None:
+    if reward is not None and as_finite(reward) is None:
+        raise FormatError(
+            f"{where}: the reward of {identifier!r} is NaN or infinite; expected a finite number, "
+            "or none where the outcome is not known"
+        )
+
+
 def _row_id(row: dict[str, Any]) -> str | None:
-    names = ("rollout_id", "trial_name", "id", "problem_id", "instance_id", "task_id")
+    names = (
+        "rollout_id", "traj_id", "trajectory_id", "trial_name", "id", "problem_id", "instance_id",
+        "task_id",
+    )  # fmt: skip
     return first_text(*(row.get(name) for name in names))
 
 
@@ -223,6 +251,7 @@ def _csv_outcomes(text: str, path: str) -> list[Statement]:
             raise FormatError(
                 f"{path}:{number}: expected an id and a reward, got {','.join(row)!r}"
             ) from None
+        _check_finite(reward, cells[0], f"{path}:{number}")
         said.append(_stated(cells[0], path, reward))
     if not said:
         raise FormatError(f"{path}: states no outcome; {_EXPECTED}")

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from rtmc.report.tree_text import short
+from rtmc.report.tree_text import plain, short
 from rtmc.rollouts import Rollout, Step, ToolCall
 from rtmc.signatures import CodingSigner
 from rtmc.signatures.effects import action_key
 from rtmc.signatures.session import Session
+from rtmc.signatures.signer import KEY_LENGTH, written
 from rtmc.signatures.tools import Tools
 
 __all__ = ["call_text", "explain", "one_line"]
@@ -21,16 +22,17 @@ def explain(rollout: Rollout, signer: CodingSigner) -> Iterator[str]:
         rollout: whose steps.
         signer: at which levels.
     """
-    yield f"{rollout.problem_id}  {rollout.rollout_id}  {rollout.status}  ({rollout.source})"
+    names = f"{plain(rollout.problem_id, 200)}  {plain(rollout.rollout_id, 200)}"
+    yield f"{names}  {rollout.status}  ({rollout.source})"
     session = Session(rollout.root, rollout.persistent_shell)
     tools = Tools(session)
     for t, (step, signed) in enumerate(zip(rollout.steps, signer.steps(rollout), strict=True)):
         yield f"  t={t}"
         for level, state in zip(signer.levels, signed.states, strict=True):
-            yield f"    state   {level}: {short(state, 10_000)}"
+            yield f"    state   {level}: {short(written(state), KEY_LENGTH)}"
         yield from _calls(step, tools)
         shown = action_key(signed.effects, signer.hash_chars, verb=True)
-        yield f"    action  {short(shown, 10_000)}"
+        yield f"    action  {short(shown, 1000)}"
         for level, action in zip(signer.levels, signed.actions, strict=True):
             if level == "coarse":
                 yield f"    action  {level}: {action}"

@@ -5,6 +5,7 @@ from typing import Any
 
 from rtmc.config import Config
 from rtmc.diagnostics import INDEX_RANGES, Diagnostics, Overlap
+from rtmc.signatures.coding import DIGEST_CHARS
 
 __all__ = ["as_values", "lines"]
 
@@ -59,6 +60,8 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
         "std",
     )
     settings = ", ".join(f"{name} {_plain(options[name])}" for name in shown if name in options)
+    if config.hash_chars < DIGEST_CHARS:
+        settings += f", hash_chars {config.hash_chars}"
     yield f"  estimator      {options['estimator']} ({settings})"
     yield f"  groups         {found.groups}" + _noted(
         ("uniform: A = 0", found.uniform_groups),
@@ -69,11 +72,12 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
         ("passed", found.passed),
         ("failed", found.failed),
         ("incomplete", found.incomplete),
-        ("of unknown outcome", found.unknown),
+        ("unknown", found.unknown),
         ("left out", found.excluded),
     )
     yield f"  steps          {found.steps}" + _noted(
         ("with credit", found.credited_steps),
+        ("of them not 0", found.nonzero_steps),
         ("commands that no parser understood", found.unparsed),
     )
     for level, o in found.overlap.items():
@@ -87,8 +91,11 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
             f"  states         {o.states}, {_share(o.singletons, o.states)} of one rollout only,"
             f" {_share(o.branching, o.states)} with several actions"
         )
+    if not found.live_steps:
+        yield "  advantage      0 everywhere: no group has rollouts of different outcomes"
+        return
     error = f" ± {found.standard_error:.4f} (error over groups)" if found.groups > 1 else ""
-    yield f"  advantage      mean {found.mean:+.4f}{error}, deviation {found.deviation:.4f}"
+    yield f"  advantage      mean {found.mean + 0:+.4f}{error}, deviation {found.deviation:.4f}"
     negative = _share(found.winner_negative, found.winner_steps)
     positive = _share(found.loser_positive, found.loser_steps)
     yield f"  signs          winners' steps {negative} negative, the others' {positive} positive"

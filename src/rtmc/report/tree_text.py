@@ -5,16 +5,17 @@ states by the same actions. Numbers stand in front of every edge, the tree behin
 steps in which nothing parts are folded.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rtmc.credit import Credit, RolloutCredit
 
-__all__ = ["Style", "draw"]
+__all__ = ["Style", "draw", "plain", "short"]
 
 HEADER = "      A      Q     V′  N(s,a)/N(s)  passed"
+_BLANK = " " * len(HEADER)
 FOLD_FROM = 3
-SHOWN_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,17 @@ class Style:
 
 
 @dataclass(slots=True)
-class _Edge:
-    """Rollouts that take the same action after the same past; the step index is the same too."""
+class _Chain:
+    """Steps ``start … end − 1``, which the same rollouts take in the same states, and what follows.
+
+    ``children`` part at ``end``; ``ending`` are the rollouts that have no more steps there.
+    """
 
     rollouts: list[RolloutCredit]
-    step: int
-    children: list["_Edge"] = field(default_factory=list)
+    start: int
+    end: int
+    children: list["_Chain"] = field(default_factory=list)
     ending: list[RolloutCredit] = field(default_factory=list)
-
-    @property
-    def chain(self) -> "_Edge | None":
-        """The only edge behind this one, if nothing parts or ends here."""
-        return self.children[0] if len(self.children) == 1 and not self.ending else None
 
 
 def draw(credit: Credit, style: Style = Style()) -> list[str]:
@@ -51,97 +51,111 @@ def draw(credit: Credit, style: Style = Style()) -> list[str]:
         credit: of exactly one group.
         style: how to draw.
     """
-    rollouts = list(credit.rollouts)
-    children, ending = _split(rollouts, 0)
+    root = _grow(list(credit.rollouts))
     lines = [HEADER + "  state ─ action"]
-    lines.append(" " * len(HEADER) + "  ●" + style.paint(f" {len(rollouts)} rollouts", "dim"))
-    _draw_children(children, ending, "", lines, style)
+    count = len(credit.rollouts)
+    lines.append(_BLANK + "  ●" + style.paint(f" {count} rollout{'s' * (count != 1)}", "dim"))
+    pending = _items(root, "")
+    while pending:  # a stack, not recursion: rollouts may be long, groups large
+        item, lead, below = pending.pop()
+        if isinstance(item, RolloutCredit):
+            lines.append(f"{_BLANK}  {lead}{_end(item, style, len(lead))}")
+        else:
+            lines += _chain(item, lead, below, style)
+            pending += _items(item, below)
     return lines
 
 
-def _split(rollouts: list[RolloutCredit], step: int) -> tuple[list[_Edge], list[RolloutCredit]]:
-    """Part rollouts with the same past by their next state and action; most taken first."""
-    ending = [r for r in rollouts if len(r.actions) <= step]
+def _grow(rollouts: list[RolloutCredit]) -> _Chain:
+    """Build the tree: follow all rollouts until they part, then each part."""
+    root = _Chain(rollouts, 0, 0)
+    open_chains = [root]
+    while open_chains:
+        chain = open_chains.pop()
+        parts, ending = _part(chain.rollouts, chain.end)
+        while len(parts) == 1 and not ending and chain is not root:
+            chain.end += 1
+            parts, ending = _part(chain.rollouts, chain.end)
+        chain.children = [_Chain(part, chain.end, chain.end + 1) for part in parts]
+        chain.ending = ending
+        open_chains += chain.children
+    return root
+
+
+def _part(
+    rollouts: list[RolloutCredit], step: int
+) -> tuple[list[list[RolloutCredit]], list[RolloutCredit]]:
+    """Part rollouts by their state and action at a step, most taken first."""
     parts: dict[tuple[tuple[str, ...], str], list[RolloutCredit]] = {}
+    ending: list[RolloutCredit] = []
     for r in rollouts:
         if len(r.actions) > step:
             parts.setdefault((r.states[step], r.actions[step]), []).append(r)
-    edges = [_Edge(part, step) for part in parts.values()]
-    edges.sort(key=lambda edge: (-len(edge.rollouts), edge.rollouts[0].actions[step]))
-    for edge in edges:
-        edge.children, edge.ending = _split(edge.rollouts, step + 1)
-    return edges, ending
-
-
-def _draw_children(
-    children: list[_Edge],
-    ending: list[RolloutCredit],
-    indent: str,
-    lines: list[str],
-    style: Style,
-) -> None:
-    items: list[_Edge | RolloutCredit] = [*children, *ending]
-    for at, item in enumerate(items):
-        last = at == len(items) - 1
-        branch = "└─ " if last else "├─ "
-        below = indent + ("   " if last else "│  ")
-        if isinstance(item, RolloutCredit):
-            lines.append(" " * len(HEADER) + f"  {indent}{branch}{_end(item, style)}")
         else:
-            _draw_edge(item, indent + branch, below, lines, style)
+            ending.append(r)
+    return sorted(parts.values(), key=lambda p: (-len(p), p[0].actions[step])), ending
 
 
-def _draw_edge(edge: _Edge, lead: str, below: str, lines: list[str], style: Style) -> None:
-    """Draw an edge and the chain behind it, then what parts at the chain's end."""
-    chain = [edge]
-    while (after := chain[-1].chain) is not None:
-        chain.append(after)
-    shown: list[_Edge | list[_Edge]] = list(chain)
-    if style.fold and len(chain) > FOLD_FROM:
-        shown = [chain[0], chain[1:-1], chain[-1]]
-    for at, item in enumerate(shown):
-        prefix = lead if at == 0 else below
-        if isinstance(item, list):
-            lines.append(_folded(item, prefix, style))
-        else:
-            lines.append(_row(item, prefix, style))
-    _draw_children(chain[-1].children, chain[-1].ending, below, lines, style)
+_Item = tuple[_Chain | RolloutCredit, str, str]
 
 
-def _row(edge: _Edge, prefix: str, style: Style) -> str:
-    first = edge.rollouts[0]
-    step = edge.step
+def _items(chain: _Chain, indent: str) -> list[_Item]:
+    """List what follows a chain, last first, with its branch and the indent below it."""
+    items: list[_Item] = []
+    following = [*chain.children, *chain.ending]
+    for at, item in enumerate(following):
+        last = at == len(following) - 1
+        items.append(
+            (item, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "))
+        )
+    return items[::-1]
+
+
+def _chain(chain: _Chain, lead: str, below: str, style: Style) -> list[str]:
+    """Draw the steps of a chain, the middle of a long one folded."""
+    steps = range(chain.start, chain.end)
+    if not style.fold or len(steps) <= FOLD_FROM:
+        return [_row(chain, t, lead if t == chain.start else below, style) for t in steps]
+    return [
+        _row(chain, steps[0], lead, style),
+        _folded(chain, steps[1:-1], below, style),
+        _row(chain, steps[-1], below, style),
+    ]
+
+
+def _row(chain: _Chain, step: int, prefix: str, style: Style) -> str:
+    first = chain.rollouts[0]
     visits, state_visits = first.action_visits[step], first.state_visits[step]
-    passed = sum(r.rollout.status == "passed" for r in edge.rollouts)
-    advantage = _advantage(edge)
+    passed = sum(r.rollout.status == "passed" for r in chain.rollouts)
     ratio = f"{visits:.0f}/{state_visits:.0f}" if visits == visits else "–"
     numbers = (
         f"{_number(first.q_values[step])} {_number(first.state_values[step])}  {ratio:>11}"
-        f"  {f'{passed}/{len(edge.rollouts)}':>6}"
+        f"  {f'{passed}/{len(chain.rollouts)}':>6}"
     )
     action = short(first.actions[step], style.width - len(HEADER) - len(prefix) - 2)
-    return f"{_signed(advantage, style)} {numbers}  {prefix}{action}"
+    return f"{_signed(_advantage(chain, step), style)} {numbers}  {prefix}{action}"
 
 
-def _folded(edges: list[_Edge], prefix: str, style: Style) -> str:
-    values = [v for v in map(_advantage, edges) if v == v]
-    spread = f", A {min(values):+.3f} … {max(values):+.3f}" if values else ""
-    text = f"⋮  {len(edges)} more step{'s' if len(edges) > 1 else ''}{spread}"
-    return " " * len(HEADER) + f"  {prefix}{style.paint(text, 'dim')}"
+def _folded(chain: _Chain, steps: range, prefix: str, style: Style) -> str:
+    values = [v for v in (_advantage(chain, step) for step in steps) if v == v]
+    spread = f", A {min(values) + 0:+.3f} … {max(values) + 0:+.3f}" if values else ""
+    text = f"⋮  {len(steps)} more step{'s' * (len(steps) != 1)}{spread}"
+    return f"{_BLANK}  {prefix}{style.paint(text, 'dim')}"
 
 
-def _advantage(edge: _Edge) -> float:
-    """The advantage of the edge's step, of a rollout that has one."""
-    values = [float(r.advantages[edge.step]) for r in edge.rollouts]
+def _advantage(chain: _Chain, step: int) -> float:
+    """The advantage of a step, of a rollout that has one."""
+    values = [float(r.advantages[step]) for r in chain.rollouts]
     return next((value for value in values if value == value), float("nan"))
 
 
-def _end(rollout: RolloutCredit, style: Style) -> str:
+def _end(rollout: RolloutCredit, style: Style, used: int) -> str:
     status = rollout.rollout.status
     mark = {"passed": "✔", "failed": "✘"}.get(status, "○")
     kind = {"passed": "pass", "failed": "fail"}.get(status, "open")
     reward = "" if rollout.rollout.reward is None else f" {rollout.rollout.reward:g}"
-    return style.paint(f"{mark} {rollout.rollout.rollout_id} {status}{reward}", kind)
+    room = style.width - len(_BLANK) - used - len(status) - len(reward) - 5
+    return style.paint(f"{mark} {plain(rollout.rollout.rollout_id, room)} {status}{reward}", kind)
 
 
 def _signed(value: float, style: Style) -> str:
@@ -161,20 +175,17 @@ def _number(value: float) -> str:
     return f"{'–':>6}" if value != value else f"{value:6.3f}"
 
 
+_DIGEST = re.compile(r"(?<![0-9A-Za-z])([0-9a-f]{4})[0-9a-f]{12}(?![0-9a-f])")
+
+
 def short(key: str, width: int) -> str:
     """Write a key for a display: digests of 4 digits, cut to a width."""
-    out: list[str] = []
-    at = 0
-    while at < len(key):
-        end = at
-        while end < len(key) and key[end] in "0123456789abcdef":
-            end += 1
-        if end - at == 16 and (at == 0 or not key[at - 1].isalnum()):
-            out.append(key[at : at + SHOWN_DIGITS])
-        else:
-            end = max(end, at + 1)
-            out.append(key[at:end])
-        at = end
-    text = "".join(out)
+    return plain(_DIGEST.sub(r"\1", key), width)
+
+
+def plain(text: str, width: int) -> str:
+    """Write a text on one line without control characters, cut to a width of at least 12."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     width = max(width, 12)
     return text if len(text) <= width else text[: width - 1] + "…"

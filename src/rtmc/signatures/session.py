@@ -113,7 +113,8 @@ class Session:
             effects.append(replace(effect, result=result) if result else effect)
         if self.trace is not None:
             own = sum(part.failure_is_own if exit_code else part.zero_is_own for part in line.parts)
-            code_text = "timed out" if timed_out else f"exit {exit_code}"
+            known = "no exit code" if exit_code is None else f"exit {exit_code}"
+            code_text = "timed out" if timed_out else known
             whose = f", of {own} of {len(line.parts)} effects" if len(line.parts) > 1 else ""
             runner = f"; the runner said {', '.join(said)}" if said else ""
             self.trace.append(code_text + whose + runner)

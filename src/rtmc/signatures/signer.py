@@ -121,6 +121,12 @@ class KeySigner:
                     f"rollout {rollout.rollout_id}: expected keys for {len(rollout.steps)} steps, "
                     f"got {len(own)}"
                 )
+            for t, pair in enumerate(own):
+                if not (isinstance(pair, tuple | list) and [*map(type, pair)] == [str, str]):
+                    raise AlignmentError(
+                        f"rollout {rollout.rollout_id}, step {t}: expected a pair (state key, "
+                        f"action key) of texts, got {pair!r}"
+                    )
             pairs += own
         return Signatures(
             np.array([states.ids((state,)) for state, _ in pairs], dtype=np.int64).reshape(-1, 1),
