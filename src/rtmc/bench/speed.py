@@ -121,26 +121,24 @@ def _spread(ratio: dict[str, float], digits: int) -> str:
 
 _CHILD = """
 import resource, sys, time
-from rtmc.cli.credit import batched, credit_batch
-from rtmc.config import Config
+from rtmc.cli import main
+from rtmc.credit import credit
+from rtmc.diagnostics import diagnose
 from rtmc.formats import read_groups
 from rtmc.output import open_writer
-from rtmc.credit import credit
+from rtmc.report import summary
 from rtmc.rollouts import Group, Rollout, Step, ToolCall
 call = ToolCall("bash", {"command": "for i in a; do ls; done"})
 credit(Group("p", (Rollout("p", "r", (Step((call,)),), 1.0),)))
 start = time.perf_counter()
-with open_writer(sys.argv[1] + ".out.jsonl") as writer:
-    for batch in batched(read_groups(sys.argv[1]), 16):
-        for record in credit_batch(batch, Config())[0]:
-            writer.write(record)
+main.main(["credit", sys.argv[1], "-o", sys.argv[1] + ".out.jsonl"], standalone_mode=False)
 taken = time.perf_counter() - start
 try:  # ru_maxrss would count the parent's memory from before exec
     status = open("/proc/self/status").read()
     peak = int(status.partition("VmHWM:")[2].split()[0])
 except OSError:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(taken, peak * 1024)
+print(taken, peak * 1024, file=sys.stderr)
 """
 
 
@@ -148,7 +146,7 @@ def _run(path: Path) -> tuple[float, int]:
     """Run the pipeline in a process of its own: seconds less start-up, and peak memory."""
     child = [sys.executable, "-c", _CHILD, str(path)]
     done = subprocess.run(child, check=True, capture_output=True, text=True)
-    seconds, memory = done.stdout.split()
+    seconds, memory = done.stderr.split()
     return float(seconds), int(memory)
 
 

@@ -1,5 +1,6 @@
 """``rtmc credit``: every step its advantage, group after group."""
 
+import gc
 import os
 import signal
 import sys
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from rtmc.rollouts import Group
 
 __all__ = ["batched", "credit", "credit_batch"]
+
+
+COLLECTOR = (100_000, 50, 50)
+"""Rollouts are many small objects without cycles: the garbage collector would walk them in vain."""
 
 
 @click.command(
@@ -58,6 +63,7 @@ def credit(output: str | None, batch_groups: int, jobs: int, strict: bool, as_js
     from rtmc.output import open_writer, write_lines
 
     config = make_config(given)
+    gc.set_threshold(*COLLECTOR)
     reader = make_reader(given)
     if output and any(_same_file(output, path) for path in reader.paths):
         raise OutputError(f"{output} is among the inputs; choose another -o")
