@@ -95,3 +95,12 @@ def test_an_id_cannot_break_its_line() -> None:
     assert last.isprintable()
     assert len(last) <= 100
     assert r"r\n\x1b[31m\u202exxx" in last
+
+
+def test_an_edge_whose_rollouts_differ_shows_their_mean() -> None:
+    (group,) = rtmc.read(ROOT / "examples" / "group.jsonl")
+    lines = draw(rtmc.credit(group, rtmc.Config(estimator=rtmc.GRPO(std="none"))))
+    assert lines[2].split()[0] == "~+0.000"  # four winners, four losers: ½ and −½
+    assert lines[3].split()[0] == "~-0.071"  # three of the seven pass: (3·½ − 4·½) / 7
+    finish = next(line for line in lines if "1/1     " in line and "finish" in line)
+    assert finish.split()[0] == "+0.500"

@@ -1,8 +1,9 @@
 """Draw a group's rollout tree as text.
 
 A node is a state, an edge an action; rollouts share an edge as long as they have passed the same
-states by the same actions. Numbers stand in front of every edge, the tree behind them. Runs of
-steps in which nothing parts are folded.
+states by the same actions. Numbers stand in front of every edge, the tree behind them: A, or the
+mean marked ~ where the estimator gave its rollouts different ones. Runs of steps in which nothing
+parts are folded.
 """
 
 import re
@@ -16,6 +17,7 @@ __all__ = ["Style", "draw", "plain", "short"]
 HEADER = "      A      Q     V′  N(s,a)/N(s)  passed"
 _BLANK = " " * len(HEADER)
 FOLD_FROM = 3
+SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +135,20 @@ def _row(chain: _Chain, step: int, prefix: str, style: Style) -> str:
         f"  {f'{passed}/{len(chain.rollouts)}':>6}"
     )
     action = short(first.actions[step], style.width - len(HEADER) - len(prefix) - 2)
-    return f"{_signed(_advantage(chain, step), style)} {numbers}  {prefix}{action}"
+    return f"{_signed(_advantages(chain, step), style)} {numbers}  {prefix}{action}"
 
 
 def _folded(chain: _Chain, steps: range, prefix: str, style: Style) -> str:
-    values = [v for v in (_advantage(chain, step) for step in steps) if v == v]
+    values = [value for step in steps for value in _advantages(chain, step)]
     spread = f", A {min(values) + 0:+.3f} … {max(values) + 0:+.3f}" if values else ""
     text = f"⋮  {len(steps)} more step{'s' * (len(steps) != 1)}{spread}"
     return f"{_BLANK}  {prefix}{style.paint(text, 'dim')}"
 
 
-def _advantage(chain: _Chain, step: int) -> float:
-    """The advantage of a step, of a rollout that has one."""
-    values = [float(r.advantages[step]) for r in chain.rollouts]
-    return next((value for value in values if value == value), float("nan"))
+def _advantages(chain: _Chain, step: int) -> list[float]:
+    """The advantages that the rollouts got for a step; those without credit have none."""
+    values = (float(r.advantages[step]) for r in chain.rollouts)
+    return [value for value in values if value == value]
 
 
 def _end(rollout: RolloutCredit, style: Style, used: int) -> str:
@@ -158,17 +160,15 @@ def _end(rollout: RolloutCredit, style: Style, used: int) -> str:
     return style.paint(f"{mark} {plain(rollout.rollout.rollout_id, room)} {status}{reward}", kind)
 
 
-def _signed(value: float, style: Style) -> str:
-    if value != value:
+def _signed(values: list[float], style: Style) -> str:
+    """Write an advantage; the mean, marked ~, where rollouts got different ones."""
+    if not values:
         return f"{'–':>7}"
-    text = f"{value:+7.3f}" if value else f"{0:7.3f}"
-    return (
-        style.paint(text, "plus")
-        if value > 0
-        else style.paint(text, "minus")
-        if value < 0
-        else text
-    )
+    value = round(sum(values) / len(values), 3) + 0.0  # never −0
+    differ = max(values) - min(values) > SAME
+    text = f"{'~' * differ}{value:+.3f}" if value or differ else f"{0:.3f}"
+    kind = "plus" if value > 0 else "minus" if value < 0 else ""
+    return style.paint(f"{text:>7}", kind) if kind else f"{text:>7}"
 
 
 def _number(value: float) -> str:
