@@ -177,24 +177,94 @@ _NEEDS_GRAMMAR = frozenset(
 _GOES_ON = re.compile(r"(?:\s|#[^\n]*+\n)*+(?:&&|\|)")
 
 
+class _Builder:
+    """Collects words into commands, commands into pipelines."""
+
+    __slots__ = (
+        "argv",
+        "commands",
+        "heredocs",
+        "operator",
+        "pipelines",
+        "redirects",
+        "started",
+        "stdin",
+    )
+
+    def __init__(self) -> None:
+        self.pipelines: list[Pipeline] = []
+        self.commands: list[Command] = []  # of the open pipeline
+        self.argv: list[str] = []  # of the open command
+        self.redirects: list[tuple[str, str]] = []
+        self.stdin: str | None = None
+        self.started = False  # the open command has a word, an assignment or a redirection
+        self.operator = ";"  # the one before the open command
+        # openings of heredocs that await their body, each with its pipeline and command
+        self.heredocs: list[tuple[str, int, int]] = []
+
+    def close(self, operator: str) -> bool:
+        """End the open command at an operator; False where an operator has no place."""
+        if not self.started:
+            return self.operator == "&" and operator == ";"
+        self.commands.append(Command(tuple(self.argv), tuple(self.redirects), self.stdin))
+        self.argv.clear()
+        self.redirects.clear()
+        self.stdin, self.started = None, False
+        if operator in ("|", "|&"):
+            self.operator = "|"
+        else:
+            self.pipelines.append(Pipeline(tuple(self.commands), operator))
+            self.commands, self.operator = [], operator
+        return True
+
+    def fill_heredocs(self, text: str, at: int) -> int:
+        """Cut the bodies that start at ``at``, and say where the text goes on."""
+        for opening, p, c in self.heredocs:
+            body, at = _heredoc_body(text, at, opening)
+            self._give_stdin(p, c, body)
+        goes_on = not self.commands and self.pipelines and _GOES_ON.match(text, at)
+        if self.heredocs and goes_on:
+            # the operator stands on the line after the body: join it to the command above
+            found = _TOKEN.match(text, _skip(text, at))
+            assert found is not None
+            at, self.operator = found.end(), found["operator"]
+            last = self.pipelines.pop()
+            if self.operator in ("||", "&&"):
+                self.pipelines.append(replace(last, operator=self.operator))
+            else:
+                self.commands, self.operator = list(last.commands), "|"
+        self.heredocs.clear()
+        return at
+
+    def _give_stdin(self, p: int, c: int, body: str) -> None:
+        if p == len(self.pipelines):
+            self.commands[c] = replace(self.commands[c], stdin=body)
+            return
+        given = list(self.pipelines[p].commands)
+        given[c] = replace(given[c], stdin=body)
+        self.pipelines[p] = replace(self.pipelines[p], commands=tuple(given))
+
+    def result(self) -> list[Pipeline] | None:
+        """Give the pipelines; None where the text ends in the middle of one."""
+        pipelines = self.pipelines
+        if self.commands or self.operator in ("&&", "||"):
+            return None
+        if pipelines and pipelines[-1].operator == ";":
+            pipelines[-1] = replace(pipelines[-1], operator="")
+        return _join_wrapped(pipelines)
+
+
 def lex(text: str) -> list[Pipeline] | None:
     """Split without a grammar; None for text that needs one, or that nothing can split."""
     if _WORDS_ONLY.match(text):
         words = text.split()
         if words[0] not in _NEEDS_GRAMMAR and not _ASSIGNMENT.match(words[0]):
             return [Pipeline((Command(tuple(words)),))]
-    pipelines: list[Pipeline] = []
-    commands: list[Command] = []
-    argv: list[str] = []
-    redirects: list[tuple[str, str]] = []
-    heredocs: list[tuple[str, int, int]] = []  # (opening, pipeline, command) that await their body
-    stdin: str | None = None
+    line = _Builder()
+    argv = line.argv
     redirect = ""  # an operator that awaits its target
-    started = False  # the current command has a word, an assignment or a redirection
-    operator = ";"  # the one before the current command
     match = _TOKEN.match
     at, end = 0, len(text)
-
     while True:
         token = match(text, at)
         if token is None:
@@ -209,76 +279,33 @@ def lex(text: str) -> list[Pipeline] | None:
                 continue
             for word in words:
                 if redirect == "<<<":
-                    stdin = word + "\n"
+                    line.stdin = word + "\n"
                 elif redirect:
-                    redirects.append((redirect, word))
+                    line.redirects.append((redirect, word))
                 elif not argv and word in _NEEDS_GRAMMAR:
                     return None
                 elif argv or not _ASSIGNMENT.match(value if kind == "word" else word):
                     argv.append(word)
-                started, redirect = True, ""
+                line.started, redirect = True, ""
+        elif kind == "comment":
             continue
-        if kind == "comment":
-            continue
-        if redirect:
+        elif redirect:
             return None
-        if kind == "redirect":
+        elif kind == "redirect":
             redirect = value
-            continue
-        if kind == "heredoc":
-            heredocs.append((value, len(pipelines), len(commands)))
-            started = True
-            continue
-        # an operator or the end of a line closes the command
-        if kind == "newline":
-            if started and at < end and not heredocs and _GOES_ON.match(text, at):
+        elif kind == "heredoc":
+            line.heredocs.append((value, len(line.pipelines), len(line.commands)))
+            line.started = True
+        elif kind == "operator":
+            if not line.close(value):
+                return None
+        else:  # the end of a line
+            if line.started and at < end and not line.heredocs and _GOES_ON.match(text, at):
                 continue
-            value = ";"
-        if started:
-            commands.append(Command(tuple(argv), tuple(redirects), stdin))
-            argv, redirects, stdin, started = [], [], None, False
-            if value[0] == "|" and value != "||":
-                operator = "|"
-            else:
-                pipelines.append(Pipeline(tuple(commands), value))
-                commands, operator = [], value
-        elif kind == "operator" and not (operator == "&" and value == ";"):
-            return None
-        if kind == "newline":
-            for opening, p, c in heredocs:
-                body, at = _heredoc_body(text, at, opening)
-                _give_stdin(pipelines, commands, p, c, body)
-            if heredocs and not commands and pipelines and _GOES_ON.match(text, at):
-                # the operator stands on the line after the body: join it to the command above
-                last = pipelines.pop()
-                found = match(text, _skip(text, at))
-                assert found is not None
-                at, operator = found.end(), found["operator"]
-                if operator == "||" or operator == "&&":
-                    pipelines.append(replace(last, operator=operator))
-                else:
-                    commands = list(last.commands)
-                    operator = "|"
-            heredocs = []
+            line.close(";")
+            at = line.fill_heredocs(text, at)
             if at >= end:
-                break
-    if commands or operator in ("&&", "||"):
-        return None
-    if pipelines and pipelines[-1].operator == ";":
-        pipelines[-1] = replace(pipelines[-1], operator="")
-    return _join_wrapped(pipelines)
-
-
-def _give_stdin(
-    pipelines: list[Pipeline], commands: list[Command], p: int, c: int, body: str
-) -> None:
-    """Give a heredoc's body to command ``c`` of pipeline ``p``, or of the one still open."""
-    if p == len(pipelines):
-        commands[c] = replace(commands[c], stdin=body)
-        return
-    given = list(pipelines[p].commands)
-    given[c] = replace(given[c], stdin=body)
-    pipelines[p] = replace(pipelines[p], commands=tuple(given))
+                return line.result()
 
 
 def _skip(text: str, at: int) -> int:
