@@ -19,6 +19,7 @@ def test_speed_prints_every_figure(tmp_path: Path) -> None:
     figures = json.loads(result.stdout)
     assert figures["input"]["rows"] == 4
     assert figures["pipeline_to_json_loads"]["median"] > 1
+    assert figures["uncached_to_json_loads"]["median"] > 1
     assert figures["peak_memory_bytes"] > 10**7
     assert set(figures["estimators"]) == {"rtmc", "grpo", "grpo_step"}
     assert figures["start_up_to_import_click"] > 0.5

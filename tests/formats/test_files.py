@@ -1,11 +1,10 @@
 """What may lie among the inputs: broken, empty, packed, piped, nested, foreign files."""
 
 import gzip
-import io
 import json
 import os
+import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -180,12 +179,28 @@ def test_a_file_given_twice_counts_once(tmp_path):
     assert reader.report.passed_over == {"given twice": 1}
 
 
-def test_standard_input_is_spooled_and_can_be_read_again(monkeypatch):
-    stream = io.BytesIO((row("a") + "\n" + row("b") + "\nbroken").encode())
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
-    reader = read_groups("-")
-    assert problems(reader) == problems(reader) == ["a", "b"]
-    assert str(reader.report.skipped[0]).startswith("-:3: ")
+READ_STDIN = """
+import json
+from rtmc.formats import read_groups
+reader = read_groups("-")
+seen = [[group.problem_id for group in reader] for _ in range(2)]
+print(json.dumps([seen, [str(s) for s in reader.report.skipped], reader.paths]))
+"""
+
+
+def read_stdin(given):
+    """Read ``given`` in a process of its own: problems of two passes, skipped records, paths."""
+    command = [sys.executable, "-c", READ_STDIN]
+    return json.loads(
+        subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True).stdout
+    )
+
+
+def test_standard_input_is_spooled_and_can_be_read_again():
+    seen, skipped, paths = read_stdin((row("a") + "\n" + row("b") + "\nbroken").encode())
+    assert seen == [["a", "b"], ["a", "b"]]
+    assert skipped[0].startswith("-:3: ")
+    assert paths == []
 
 
 def test_compressed_files(tmp_path):
@@ -198,13 +213,13 @@ def test_compressed_files(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.gz.part", "-"])
-def test_compressed_bytes_are_known_whatever_their_name(tmp_path, monkeypatch, name):
+def test_compressed_bytes_are_known_whatever_their_name(tmp_path, name):
     packed = gzip.compress((row("a") + "\n" + row("b")).encode())
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(packed)))
-    path = name if name == "-" else tmp_path / name
-    if name != "-":
-        path.write_bytes(packed)
-    assert problems(read_groups(path)) == ["a", "b"]
+    if name == "-":
+        assert read_stdin(packed)[0][0] == ["a", "b"]
+    else:
+        (tmp_path / name).write_bytes(packed)
+        assert problems(read_groups(tmp_path / name)) == ["a", "b"]
 
 
 def test_what_cannot_be_read_in_a_directory_is_skipped(tmp_path):
@@ -288,14 +303,13 @@ def test_a_pipe_that_the_shell_opened_is_read():
 
 
 def test_the_paths_that_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(row("s").encode())))
     monkeypatch.chdir(tmp_path)
     packed = tmp_path / "b.jsonl.gz"
     packed.write_bytes(gzip.compress(row("b").encode()))
     (tmp_path / "a.jsonl").write_text(row("a"))
     (tmp_path / "link.jsonl").symlink_to("a.jsonl")
     (tmp_path / "notes.txt").write_text("x")
-    reader = read_groups(["link.jsonl", "b.jsonl.gz", "-"])
+    reader = read_groups(["link.jsonl", "b.jsonl.gz"])
     assert reader.paths == (str(tmp_path / "a.jsonl"), str(packed))
     assert read_groups(".").paths == (str(tmp_path / "a.jsonl"), str(packed))
 

@@ -2,7 +2,8 @@
 
 pipeline   the whole of ``rtmc credit`` in one process less its start-up, against
            ``json.loads`` on the same lines, on an input repeated with every command perturbed
-           (so that no cache on the text can help across the copies)
+           (so that no cache on the text can help across the copies; within one it can)
+uncached   the same with no two commands alike, so that no cache on the text helps at all
 doubling   twice the input against once
 estimator  512 rollouts × 50 steps, against plain dicts
 start-up   ``rtmc --help`` against ``python -c "import click"``
@@ -49,12 +50,16 @@ def measure(path: str | None, copies: int) -> dict[str, Any]:
         once, twice = Path(folder, "once.jsonl"), Path(folder, "twice.jsonl")
         once.write_bytes(b"\n".join(_perturbed(lines, copies)) + b"\n")
         twice.write_bytes(b"\n".join(_perturbed(lines, 2 * copies)) + b"\n")
+        unlike = Path(folder, "unlike.jsonl")
+        unlike.write_bytes(b"\n".join(_perturbed(lines, copies, unlike=True)) + b"\n")
         rows = once.read_bytes().splitlines()
         rounds = []
         for _ in range(REPEATS):  # in turn, so that the machine's moods strike all alike
-            loads = _taken(lambda: [json.loads(row) for row in rows])
-            rounds.append((loads, *_run(once), _run(twice)[0]))
-        loads, pipeline, memory, doubled = (list(column) for column in zip(*rounds, strict=True))
+            loads = _taken(lambda: _load_each(rows))
+            rounds.append((loads, *_run(once), _run(twice)[0], _run(unlike)[0]))
+        loads, pipeline, memory, doubled, uncached = (
+            list(column) for column in zip(*rounds, strict=True)
+        )
         size = once.stat().st_size
     return {
         "machine": _machine(),
@@ -62,6 +67,7 @@ def measure(path: str | None, copies: int) -> dict[str, Any]:
         "json_loads_s": median(loads),
         "pipeline_s": median(pipeline),
         "pipeline_to_json_loads": _ratios(pipeline, loads),
+        "uncached_to_json_loads": _ratios(uncached, loads),
         "pipeline_doubled": _ratios(doubled, pipeline),
         "peak_memory_bytes": max(memory),
         "estimators": {name: _estimator(name) for name in ESTIMATORS},
@@ -81,6 +87,10 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
         f"pipeline    {figures['pipeline_s']:.2f} s = "
         f"{_spread(figures['pipeline_to_json_loads'], 1)} × "
         f"json.loads ({figures['json_loads_s']:.2f} s)"
+    )
+    yield (
+        f"uncached    {_spread(figures['uncached_to_json_loads'], 1)} × json.loads "
+        "where no two commands are alike"
     )
     yield f"doubling    {_spread(figures['pipeline_doubled'], 2)} × the time for twice the input"
     yield f"memory      {figures['peak_memory_bytes'] / 1e6:.0f} MB at most"
@@ -117,6 +127,12 @@ def _spread(ratio: dict[str, float], digits: int) -> str:
     return f"{middle} ({low} … {high})"
 
 
+def _load_each(rows: list[bytes]) -> None:
+    """Parse row after row and keep none, as the pipeline does: keeping all costs extra time."""
+    for row in rows:
+        json.loads(row)
+
+
 # --- the pipeline ------------------------------------------------------------------------------
 
 _CHILD = """
@@ -150,11 +166,13 @@ def _run(path: Path) -> tuple[float, int]:
     return float(seconds), int(memory)
 
 
-def _perturbed(lines: list[bytes], copies: int) -> Iterator[bytes]:
+def _perturbed(lines: list[bytes], copies: int, unlike: bool = False) -> Iterator[bytes]:
     """Repeat the rows; in every copy each command is another text, of another problem.
 
-    Within a copy equal commands stay equal, as rollouts of one problem share many.
+    Within a copy equal commands stay equal, as rollouts of one problem share many; ``unlike``
+    makes every single command another text.
     """
+    number = 0
     for copy in range(copies):
         for line in lines:
             row = json.loads(line)
@@ -162,8 +180,10 @@ def _perturbed(lines: list[bytes], copies: int) -> Iterator[bytes]:
             for message in row["messages"]:
                 for call in message.get("tool_calls") or ():
                     function = call["function"]
+                    number += 1
+                    mark = f"RUN={number if unlike else copy} "
                     function["arguments"] = _OPENING.sub(
-                        lambda found, copy=copy: f"{found[0]}RUN={copy} ", function["arguments"]
+                        lambda found, mark=mark: found[0] + mark, function["arguments"]
                     )
             yield msgspec.json.encode(row)
 
