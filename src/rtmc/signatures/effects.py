@@ -14,9 +14,14 @@ from msgspec import Struct
 __all__ = ["Effect", "action_key", "detail_key", "digest", "edit_digest"]
 
 
+_EMPTY = hashlib.blake2b(digest_size=8)
+
+
 def digest(text: str) -> str:
     """Digest a text to 64 bits, 16 hexadecimal digits."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    state = _EMPTY.copy()  # faster than a new one
+    state.update(text.encode("utf-8", "surrogatepass"))
+    return state.hexdigest()
 
 
 def _trim(text: str) -> str:

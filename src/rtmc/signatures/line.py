@@ -122,16 +122,18 @@ class _Reader:
         placed: list[_Placed] = []
         outer: list[str] = []
         for number, pipeline in enumerate(pipelines):
-            first = pipeline.commands[0].argv
-            if first == ("(",):
+            argv = pipeline.commands[0].argv
+            word = argv[0] if argv else ""
+            if word == "(":
                 outer.append(self.place.cwd)
-            elif first == (")",):
+            elif word == ")":
                 self.place.cwd = outer.pop() if outer else self.place.cwd
             else:
-                if first[:1] in (("cd",), ("pushd",)) and len(pipeline.commands) == 1:
-                    self._change_directory(first)
+                if (word == "cd" or word == "pushd") and len(pipeline.commands) == 1:
+                    self._change_directory(argv)
                 effects = self._pipeline(pipeline)
-                placed += [(e, number, own) for e, own in effects]
+                for effect, own in effects:
+                    placed.append((effect, number, own))
                 if self.notes is not None:
                     self._note(pipeline, [effect for effect, _ in effects])
         return placed
@@ -358,13 +360,15 @@ def _exit_codes(
     nobody = (count, count)
     if not count or pipelines[-1].operator == "&":
         return nobody
-    start = count - 1
+    start = last = count - 1
     while start and pipelines[start - 1].operator == "&&":
         start -= 1
     if start and pipelines[start - 1].operator == "||":
         return nobody
-    if any(pipeline.nested for pipeline in pipelines[start:]):
+    if any([pipeline.nested for pipeline in pipelines[start:]]):
         return nobody
+    if start == last or trusting:
+        return start, last
     # a failure is the last one's if nothing before it in a && b is likely to fail
-    risky = any(start <= at < count - 1 and e.kind not in _SAFE for e, at, _ in placed)
-    return start, count if risky and not trusting else count - 1
+    risky = any([start <= at < last and e.kind not in _SAFE for e, at, _ in placed])
+    return start, count if risky else last

@@ -5,6 +5,7 @@ A handler maps (arguments, standard input, place) to effects.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from rtmc.signatures.effects import Effect, digest
 from rtmc.signatures.paths import normalise
@@ -56,9 +57,14 @@ def basename(path: str) -> str:
     return path.rsplit("/", 1)[-1] if "/" in path else path
 
 
+@cache
+def _names(options: str) -> frozenset[str]:
+    return frozenset(options.split())
+
+
 def operands(args: Words, with_value: str = "") -> list[str]:
     """Drop the options; ``with_value`` names those that take the next word along."""
-    takes = frozenset(with_value.split())
+    takes = _names(with_value)
     found: list[str] = []
     skip = False
     for at, word in enumerate(args):
@@ -76,7 +82,7 @@ def operands(args: Words, with_value: str = "") -> list[str]:
 
 def drop_options(words: Words, with_value: str) -> list[str]:
     """Drop leading options only, with their values."""
-    takes = frozenset(with_value.split())
+    takes = _names(with_value)
     at = 0
     while at < len(words) and words[at][:1] == "-" and words[at] not in ("-m", "-c"):
         at += 2 if words[at] in takes else 1

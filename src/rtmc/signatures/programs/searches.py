@@ -14,10 +14,13 @@ _GREP_VALUES = (
 )
 
 
+_GIVES_PATTERN = re.compile(r"-[a-zA-Z]*[ef]$|--regexp|--file|--files")
+
+
 def grep(args: Words, stdin: str | None, place: Place) -> list[Effect]:
     """Search the named paths, or the current folder."""
     words = operands(args, _GREP_VALUES)
-    given = any(re.match(r"-[a-zA-Z]*[ef]$|--regexp|--file|--files", word) for word in args)
+    given = any(map(_GIVES_PATTERN.match, args))
     paths = words if given else words[1:]
     detail = " ".join(args)
     return [Effect("search", place.path(p), detail=detail) for p in paths or ["."]]

@@ -36,6 +36,8 @@ def _unwrap(text: str) -> str:
     have fitted; at the last column of a wide console it leaves none.
     """
     lines = text.split("\n")
+    if " \n" not in text and max(map(len, lines)) < _CONSOLE_WIDTH - 3:
+        return text
     out = [lines[0]]
     for before, line in pairwise(lines):
         if _breaks(before, line):

@@ -15,30 +15,31 @@ from rtmc.signatures.shell.words import (
 
 __all__ = ["lex"]
 
-# Every alternative of <word> starts with another character and every repeat is possessive (nothing
-# is ever tried twice), so that matching is linear in the text. Words come first: they are the most.
+# A token: a run of plain words, if there is one, with what stands behind it. Every alternative of
+# <word> starts with another character and every repeat is possessive (nothing is ever tried
+# twice), so that matching is linear in the text.
+_PLAIN = r"(?! \# | \d[<>] ) [a-zA-Z0-9_./:@%+,=~*?!#\[\]^{}-]++ (?= [ \t\r\n;&|<>] | \Z )"
+_BLANK = r"[ \t]*+ (?: \\\r?\n [ \t]*+ )*+"
 _TOKEN = re.compile(
-    r"""
-    (?: [ \t] | \\\r?\n )*+
+    rf"""
+    {_BLANK}
+    (?P<plain> {_PLAIN} (?: [ \t]++ {_PLAIN} )*+ )?+
+    {_BLANK}
     (?:
-      (?P<plain>
-        (?! \# | \d[<>] ) [^\s'"\\;&|<>()$`]++ (?= [\s;&|<>] | \Z )
-        (?: [ \t]++ (?! \# | \d[<>] ) [^\s'"\\;&|<>()$`]++ (?= [\s;&|<>] | \Z ) )*+
-      )
+      (?P<newline> \r?\n | \Z )
+    | (?P<operator> && | \|\| | \|&? | ;(?!;) | &(?!>) )
     | (?P<word> (?! \# | \d[<>] )
-        (?: [^\s'"\\;&|<>()$`]++
+        (?: [^ \t\r\n\f\v'"\\;&|<>()$`]++
           | \\[^\r\n]
           | '[^']*+'
-          | "(?: [^"\\$`]++ | \\. | \$\{[^}"'`$]*+\} | \$(?![({]) )*+"
+          | "(?: [^"\\$`]++ | \\. | \$\{{[^}}"'`$]*+\}} | \$(?![({{]) )*+"
           | \$'(?:[^'\\]++|\\.)*+'
-          | \$\{[^}"'`$(\s]*+\}
-          | \$(?![({'"])
+          | \$\{{[^}}"'`$(\s]*+\}}
+          | \$(?![({{'"])
         )++
       )
-    | (?P<newline> \r?\n | \Z )
-    | (?P<operator> && | \|\| | \|&? | ;(?!;) | &(?!>) )
-    | (?P<heredoc> <<-?[ \t]*+ (?: '[^'\n]++' | "[^"\n]++" | \\?\w++ ) )
     | (?P<redirect> <<< | &>>? | \d?(?: >> | >& | >\| | > | <(?![<&]) )(?!\() )
+    | (?P<heredoc> <<-?[ \t]*+ (?: '[^'\n]++' | "[^"\n]++" | \\?\w++ ) )
     | (?P<comment> \#[^\n]*+ )
     )
     """,
@@ -61,6 +62,7 @@ class _Builder:
         "heredocs",
         "operator",
         "pipelines",
+        "redirect",
         "redirects",
         "started",
         "stdin",
@@ -71,11 +73,27 @@ class _Builder:
         self.commands: list[Command] = []  # of the open pipeline
         self.argv: list[str] = []  # of the open command
         self.redirects: list[tuple[str, str]] = []
+        self.redirect = ""  # the operator that awaits its target
         self.stdin: str | None = None
         self.started = False  # the open command has a word, an assignment or a redirection
         self.operator = ";"  # the one before the open command
         # openings of heredocs that await their body, each with its pipeline and command
         self.heredocs: list[tuple[str, int, int]] = []
+
+    def take(self, word: str, raw: str) -> bool:
+        """Take a word, unquoted and as written; False for one that starts a compound statement."""
+        if self.redirect:
+            if self.redirect == "<<<":
+                self.stdin = word + "\n"
+            else:
+                self.redirects.append((self.redirect, word))
+            self.redirect = ""
+        elif self.argv or not ("=" in raw and ASSIGNMENT.match(raw)):
+            if not self.argv and word in _NEEDS_GRAMMAR:
+                return False
+            self.argv.append(word)
+        self.started = True
+        return True
 
     def close(self, operator: str) -> bool:
         """End the open command at an operator; False where an operator has no place."""
@@ -125,60 +143,54 @@ class _Builder:
         if self.commands or self.operator in ("&&", "||"):
             return None
         if pipelines and pipelines[-1].operator == ";":
-            pipelines[-1] = replace(pipelines[-1], operator="")
-        return join_wrapped(pipelines)
+            pipelines[-1] = Pipeline(pipelines[-1].commands)
+        return join_wrapped(pipelines) if len(pipelines) > 1 else pipelines
 
 
 def lex(text: str) -> list[Pipeline] | None:
     """Split without a grammar; None for text that needs one, or that nothing can split."""
     if _WORDS_ONLY.match(text):
         words = text.split()
-        if words[0] not in _NEEDS_GRAMMAR and not ASSIGNMENT.match(words[0]):
+        if words[0] not in _NEEDS_GRAMMAR and "=" not in words[0]:
             return [Pipeline((Command(tuple(words)),))]
     line = _Builder()
     argv = line.argv
-    redirect = ""  # an operator that awaits its target
     match = _TOKEN.match
     at, end = 0, len(text)
     while True:
         token = match(text, at)
         if token is None:
             return None
-        kind, at = token.lastgroup, token.end()
-        assert kind is not None  # every alternative has a name
-        value = token[kind]
-        if kind == "plain" or kind == "word":
-            words = value.split() if kind == "plain" else [unquote(value)]
-            if argv and not redirect:
-                argv += words
-                continue
-            for word in words:
-                if redirect == "<<<":
-                    line.stdin = word + "\n"
-                elif redirect:
-                    line.redirects.append((redirect, word))
-                elif not argv and word in _NEEDS_GRAMMAR:
+        plain, kind, at = token["plain"], token.lastgroup, token.end()
+        if plain:
+            words = plain.split()
+            while words and (not argv or line.redirect):
+                word = words.pop(0)
+                if not line.take(word, word):
                     return None
-                elif argv or not ASSIGNMENT.match(value if kind == "word" else word):
-                    argv.append(word)
-                line.started, redirect = True, ""
+            argv += words
+        if kind == "word":
+            word = token["word"]
+            if not line.take(unquote(word), word):
+                return None
         elif kind == "comment":
             continue
-        elif redirect:
+        elif line.redirect:
             return None
-        elif kind == "redirect":
-            redirect = value
-        elif kind == "heredoc":
-            line.heredocs.append((value, len(line.pipelines), len(line.commands)))
-            line.started = True
         elif kind == "operator":
-            if not line.close(value):
+            if not line.close(token["operator"]):
                 return None
+        elif kind == "redirect":
+            line.redirect = token["redirect"]
+        elif kind == "heredoc":
+            line.heredocs.append((token["heredoc"], len(line.pipelines), len(line.commands)))
+            line.started = True
         else:  # the end of a line
             if line.started and at < end and not line.heredocs and _GOES_ON.match(text, at):
                 continue
             line.close(";")
-            at = line.fill_heredocs(text, at)
+            if at < end or line.heredocs:
+                at = line.fill_heredocs(text, at)
             if at >= end:
                 return line.result()
 

@@ -49,6 +49,9 @@ def unquote(word: str) -> str:
     """Remove quotes and backslashes as the shell does, without expanding anything."""
     if "'" not in word and '"' not in word and "\\" not in word:
         return word
+    mark = word[0]
+    if (mark == "'" or (mark == '"' and "\\" not in word)) and word.find(mark, 1) == len(word) - 1:
+        return word[1:-1]
     parts: list[str] = []
     for piece in _QUOTED.finditer(word):
         text = piece.group()
