@@ -201,10 +201,15 @@ def _per_rollout(
                     verdict,
                     (*verdict.flags, *own),
                     tuple(
-                        tuple(state_keys[i] for i in row)
-                        for row in signatures.states[here].tolist()
+                        zip(
+                            *(
+                                [state_keys[i] for i in level]
+                                for level in signatures.states[here].T.tolist()
+                            ),
+                            strict=True,
+                        )
                     ),
-                    tuple(action_keys[i] for i in signatures.actions[here, -1].tolist()),
+                    tuple([action_keys[i] for i in signatures.actions[here, -1].tolist()]),
                     *(column[start:end] for column in columns),
                 )
             )

@@ -79,7 +79,7 @@ def _record(given: RolloutCredit, config: dict[str, Any], levels: tuple[str, ...
         _floats(given.state_values),
         _integers(given.state_visits),
         _integers(given.action_visits),
-        _integers(given.first_visit),
+        _floats(given.first_visit),
         _floats(given.advantages),
         rollout.steps,
         strict=True,
@@ -111,6 +111,8 @@ def _floats(values: np.ndarray) -> list[float | None]:
 
 
 def _integers(values: np.ndarray) -> list[int | None]:
+    if not np.isnan(values).any():
+        return values.astype(np.int64).tolist()
     return [None if value != value else int(value) for value in values.tolist()]
 
 

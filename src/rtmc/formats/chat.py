@@ -31,7 +31,7 @@ from rtmc.rollouts import Rollout, Source, Step, status_of
 __all__ = ["CHAT", "identify", "is_message_list", "messages_in", "read"]
 
 
-class _Ids(msgspec.Struct):
+class _Ids(msgspec.Struct, gc=False):
     """The fields that can name a row, the first of each kind that is set wins."""
 
     problem_id: Any = None
@@ -51,7 +51,7 @@ class _Ids(msgspec.Struct):
     model_name_or_path: Any = None
 
 
-class _Row(_Ids):
+class _Row(_Ids, gc=False):
     messages: list[Message] | str = msgspec.field(default_factory=list)
     reward: Any = None
     score: Any = None

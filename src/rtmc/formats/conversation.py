@@ -24,7 +24,7 @@ from rtmc.rollouts import Step, ToolCall
 __all__ = ["Block", "Call", "Conversation", "Extra", "Message", "plain_text", "uploaded_root"]
 
 
-class Block(msgspec.Struct):
+class Block(msgspec.Struct, gc=False):
     """A content block, of either API."""
 
     type: str = ""
@@ -38,12 +38,12 @@ class Block(msgspec.Struct):
     is_error: bool | None = None
 
 
-class Function(msgspec.Struct):
+class Function(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: Any = None
 
 
-class Call(msgspec.Struct):
+class Call(msgspec.Struct, gc=False):
     """An OpenAI tool call; ``function`` may be left out (some logs lift its fields up)."""
 
     id: str | None = None
@@ -52,7 +52,7 @@ class Call(msgspec.Struct):
     arguments: Any = None
 
 
-class Extra(msgspec.Struct):
+class Extra(msgspec.Struct, gc=False):
     """What mini-swe-agent 2 keeps beside an observation: the very result of the command."""
 
     returncode: Any = None
@@ -60,7 +60,7 @@ class Extra(msgspec.Struct):
     exception_info: Any = None
 
 
-class Message(msgspec.Struct):
+class Message(msgspec.Struct, gc=False):
     """A chat message, of either API."""
 
     role: str = ""

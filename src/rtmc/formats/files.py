@@ -73,6 +73,9 @@ class File:
             line += body.count(b"\n")
 
 
+_BUFFER = 1 << 18  # lines of tens of kilobytes are common
+
+
 class Record(NamedTuple):
     """The bytes of one record and where they are in their file."""
 
@@ -83,7 +86,7 @@ class Record(NamedTuple):
 
 def _lines(file: File) -> Iterator[Record]:
     offset = 0
-    with Path(file.real).open("rb") as handle:
+    with Path(file.real).open("rb", buffering=_BUFFER) as handle:
         for number, line in enumerate(handle, 1):
             start = offset
             offset += len(line)

@@ -122,7 +122,15 @@ def unwrap_output(text: str) -> str:
     return "".join(part for part in ends if part is not None)
 
 
+# The template of every observation but those of commands that failed to run or printed too much.
+_MINI_TAGS = re.compile(
+    r"<returncode>(-?\d+)</returncode>\n?<output>\n?(.*)</output>", re.DOTALL
+)
+
+
 def _mini_tags(text: str) -> Observed:
+    if whole := _MINI_TAGS.fullmatch(text):
+        return _mini(whole[2], whole[1], None)
     at = text.find("<returncode>")
     if at < 0:
         return _mini("", None, _inner(text, "exception") or text)

@@ -93,12 +93,19 @@ class CodingSigner:
         """Sign the steps of all rollouts, in order."""
         states, actions = Interner(), Interner()
         unparsed = self.unparsed
-        signed = [step for rollout in rollouts for step in self.steps(rollout)]
-        shape = (len(signed), len(self.levels))
+        state_ids: list[int] = []  # flat: the levels of a step lie side by side
+        action_ids: list[int] = []
+        validated: list[int] = []
+        for rollout in rollouts:
+            for step in self.steps(rollout):
+                state_ids += states.ids(step.states)
+                action_ids += actions.ids(step.actions)
+                validated.append(step.validated)
+        shape = (len(validated), len(self.levels))
         return Signatures(
-            np.array([states.ids(step.states) for step in signed], dtype=np.int64).reshape(shape),
-            np.array([actions.ids(step.actions) for step in signed], dtype=np.int64).reshape(shape),
-            np.array([step.validated for step in signed], dtype=np.int64),
+            np.array(state_ids, dtype=np.int64).reshape(shape),
+            np.array(action_ids, dtype=np.int64).reshape(shape),
+            np.array(validated, dtype=np.int64),
             states.keys,
             actions.keys,
             self.unparsed - unparsed,

@@ -57,6 +57,7 @@ class Line(Struct, frozen=True, gc=False):
         parts: its effects, in order.
         cwd: the current directory behind it, and ``previous``, where ``cd -`` would go.
         moves: the targets of its ``cd``, as written.
+        tests: number of its effects that are tests.
         pipelines: number of its pipelines; 0 where no parser understood the text.
     """
 
@@ -64,6 +65,7 @@ class Line(Struct, frozen=True, gc=False):
     cwd: str
     previous: str
     moves: tuple[str, ...]
+    tests: int
     pipelines: int
 
 
@@ -106,7 +108,7 @@ class _Reader:
         pipelines = split(text)
         if pipelines is None:
             run = Part(Effect("execute", digest=digest(text.strip())), True, True, "")
-            return Line((run,), self.place.cwd, self.previous, (), 0)
+            return Line((run,), self.place.cwd, self.previous, (), 0, 0)
         placed = self._line(pipelines)
         zero, failure = _exit_codes(pipelines, placed)
         programs = [_last_program(pipeline) for pipeline in pipelines]
@@ -115,7 +117,12 @@ class _Reader:
             for effect, at, own in placed
         ]
         return Line(
-            tuple(parts), self.place.cwd, self.previous, tuple(self.moves), max(len(pipelines), 1)
+            tuple(parts),
+            self.place.cwd,
+            self.previous,
+            tuple(self.moves),
+            sum([effect.kind == "test" for effect, _, _ in placed]),
+            max(len(pipelines), 1),
         )
 
     def _line(self, pipelines: list[Pipeline]) -> list[_Placed]:

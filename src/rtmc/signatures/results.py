@@ -57,31 +57,37 @@ def scrub(command: str) -> str:
 
 # --- test runners ------------------------------------------------------------------------------
 
-# One alternative per runner's own summary line. What they count decides; see _result.
+# One alternative per runner's own summary line; what they count decides, see _result. A line's
+# start is looked for as a literal, and an alternative that begins with a character or a set of
+# them is passed over without being tried: both save most of the time.
 _SUMMARY = re.compile(
     r"""
-    ^(?:  # once, so that most of a line is passed over quickly
-    =+[ ](?P<pytest>(?:[^\n=]*?\b\d+[ ](?:passed|failed|errors?|exceptions?|skipped|deselected
-        |xfailed|xpassed|warnings?)|no\ tests\ ran)\b[^\n]*)
-  | (?P<quiet>(?:\d+[ ](?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)
-        (?:,[ ])?)+[ ]in[ ][\d.:]+s?[^\n]*|no[ ]tests[ ]ran[ ]in[ ][^\n]*)$
+    \n(?:
+    = =*[ ](?:[^\n=]*?\b\d+[ ](?:passed|failed|errors?|exceptions?|skipped|deselected
+        |xfailed|xpassed|warnings?)|no\ tests\ ran)\b[^\n]*(?P<pytest>)
+  | (?:\d+[ ](?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)
+        (?:,[ ])?)+[ ]in[ ][\d.:]+s?(?P<quiet>)[^\n]*$
+  | no[ ]tests[ ]ran[ ]in[ ](?P<none>)[^\n]*$
   | Ran[ ](?P<ran>\d+)[ ]tests?[ ]in[ ][^\n]*\n\s*\n?
         (?P<unittest>OK|FAILED|NO[ ]TESTS[ ]RAN)[^\n]*$
   | test[ ]result:[ ](?P<cargo>ok|FAILED)\.
-  | (?P<jest>(?:Test[ ]Suites:[^\n]*\n)?Tests:[ ]+[^\n]*\btotal)\b
-  | [ ]*Tests[ ]{2,}(?P<vitest>[^\n]*\d+[ ](?:passed|failed)[^\n]*)$
+  | T(?:est[ ]Suites:[^\n]*\nT)?ests:[ ]+[^\n]*\btotal\b(?P<jest>)
+  | [ ]*Tests[ ]{2,}[^\n]*\d+[ ](?:passed|failed)(?P<vitest>)[^\n]*$
+  | [oF](?P<go>k|AIL)[ \t]+\S+(?:[ \t]+(?:[\d.]+s|\(cached\)|\[build[ ]failed\])|$)
+  | \#[ ]fail[ ]+(?P<tap>\d+)$
   | \W*(?i:(?:tests?[ ])?passed:?[ ]+(?P<good>\d+)[ ]?/[ ]?(?P<of>\d+)
         |(?P<good2>\d+)[ ]?/[ ]?(?P<of2>\d+)[ ](?:tests[ ])?passed)\b[^\n]*$
-  | (?P<go>ok|FAIL)[ \t]+\S+(?:[ \t]+(?:[\d.]+s|\(cached\)|\[build[ ]failed\])|$)
-  | (?P<tap>\#[ ]fail[ ]+\d+)$
     )
     """,
     re.VERBOSE | re.MULTILINE,
 )
 _COUNT = re.compile(r"(\d+) (passed|failed|error|errors|exceptions?)\b")
-_NOT_FOUND = re.compile(
-    r"(?:No module named '?pytest\b|ERROR: file or directory not found|ImportError while loading "
-    r"conftest|error: unrecognized arguments|command not found)"
+_NO_PYTEST = re.compile(r"No module named '?pytest\b")
+_RAN_NOTHING = (
+    "ERROR: file or directory not found",
+    "ImportError while loading conftest",
+    "error: unrecognized arguments",
+    "command not found",
 )
 
 
@@ -92,45 +98,53 @@ def test_results(output: str) -> list[str]:
     """
     found: list[str] = []
     parts: list[str] = []
-    for match in _SUMMARY.finditer(output):
+    for match in _SUMMARY.finditer("\n" + output):
         result = _result(match)
-        if match["cargo"] or match["go"]:
+        if match.lastgroup in ("cargo", "go"):
             parts.append(result)
         elif result:
             found.append(result)
     if parts:
         found.append("pass" if set(parts) == {"pass"} else "fail")
-    return found or (["error"] if _NOT_FOUND.search(output) else [])
+    if not found and (
+        _NO_PYTEST.search(output) or any(words in output for words in _RAN_NOTHING)
+    ):
+        found.append("error")
+    return found
 
 
 def _result(match: re.Match[str]) -> str:
-    text = match["pytest"] or match["quiet"] or match["jest"] or match["vitest"]
-    if text is not None:
-        counts: dict[str, int] = {}
-        for number, word in _COUNT.findall(text):
-            counts[word.rstrip("s")] = counts.get(word.rstrip("s"), 0) + int(number)
-        if counts.get("failed") or counts.get("exception"):
-            return "fail"
-        if counts.get("error") or "no tests ran" in text:
-            return "error"
-        if counts.get("passed"):
-            return "pass"
-        # everything skipped or expected to fail passes; everything deselected ran nothing
-        if "deselected" in text:
-            return "error"
-        return "pass" if "skipped" in text or "xfailed" in text else ""
-    if match["ran"] is not None:
-        if match["ran"] == "0" or match["unittest"].startswith("NO"):
-            return "error"
-        return "pass" if match["unittest"] == "OK" else "fail"
-    if match["good"] or match["good2"]:
-        good, of = int(match["good"] or match["good2"]), int(match["of"] or match["of2"])
-        return "pass" if good == of else "fail"
-    if match["cargo"]:
-        return "pass" if match["cargo"] == "ok" else "fail"
-    if match["go"]:
-        return "pass" if match["go"] == "ok" else "fail"
-    return "pass" if match["tap"].endswith(" 0") else "fail"
+    match match.lastgroup:
+        case "unittest":
+            if match["ran"] == "0" or match["unittest"].startswith("NO"):
+                return "error"
+            return "pass" if match["unittest"] == "OK" else "fail"
+        case "of":
+            return "pass" if int(match["good"]) == int(match["of"]) else "fail"
+        case "of2":
+            return "pass" if int(match["good2"]) == int(match["of2"]) else "fail"
+        case "cargo" | "go":
+            return "pass" if match["cargo"] == "ok" or match["go"] == "k" else "fail"
+        case "tap":
+            return "fail" if int(match["tap"]) else "pass"
+    return _counted(match[0])
+
+
+def _counted(text: str) -> str:
+    """Read a summary that counts the outcomes."""
+    counts: dict[str, int] = {}
+    for number, word in _COUNT.findall(text):
+        counts[word.rstrip("s")] = counts.get(word.rstrip("s"), 0) + int(number)
+    if counts.get("failed") or counts.get("exception"):
+        return "fail"
+    if counts.get("error") or "no tests ran" in text:
+        return "error"
+    if counts.get("passed"):
+        return "pass"
+    # everything skipped or expected to fail passes; everything deselected ran nothing
+    if "deselected" in text:
+        return "error"
+    return "pass" if "skipped" in text or "xfailed" in text else ""
 
 
 # --- refusals ----------------------------------------------------------------------------------

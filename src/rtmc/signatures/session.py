@@ -82,12 +82,15 @@ class Session:
         self, line: Line, output: str, exit_code: int | None, timed_out: bool
     ) -> list[Effect]:
         """Give each effect its result."""
-        tests = sum(part.effect.kind == "test" for part in line.parts)
-        said = results.test_results(results.clean(output)) if tests and output else []
-        if tests == 1:  # a test may print another run's summary; its own comes last
-            said = said[-1:]
-        summary = iter(said if len(said) == tests else ())
-        missing = {self.place.path(path) for path in results.missing_files(output)}
+        said: list[str] = []
+        if line.tests and output:
+            said = results.test_results(results.clean(output))
+            if line.tests == 1:  # a test may print another run's summary; its own comes last
+                said = said[-1:]
+        summary = iter(said if len(said) == line.tests else ())
+        missing = results.missing_files(output)
+        if missing:
+            missing = {self.place.path(path) for path in missing}
         stopped = -1
         if timed_out:
             runs = [at for at, part in enumerate(line.parts) if part.effect.kind in _RUNS]

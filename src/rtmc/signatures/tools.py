@@ -7,6 +7,7 @@ Dedicated tools and shell commands meet in the same keys: ``cat f``, ``open f`` 
 import re
 import shlex
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -77,6 +78,12 @@ def _range(value: object) -> tuple[int, int | None] | None:
     return first, None if last is None or last < 0 else last
 
 
+@lru_cache(maxsize=1024)
+def _bare(name: str) -> str:
+    """Take the server or namespace off a tool's name: ``mcp__files__Read`` is ``read``."""
+    return name.lower().rsplit("__", 1)[-1].removeprefix("functions.")
+
+
 class Tools:
     """The tools of one rollout: what they did, with the file that is open and the shell."""
 
@@ -90,7 +97,7 @@ class Tools:
             self.session.start_in(call.cwd)
         if isinstance(call.arguments, str):
             return [MALFORMED]
-        name = call.name.lower().rsplit("__", 1)[-1].removeprefix("functions.")
+        name = _bare(call.name)
         if name in _SHELLS:
             return self._shell(call, call.arguments)
         handler = _HANDLERS.get(name)
