@@ -105,14 +105,10 @@ def _record(given: RolloutCredit, config: dict[str, Any], levels: tuple[str, ...
 
 
 def _floats(values: np.ndarray) -> list[float | None]:
-    if not np.isnan(values).any():
-        return values.tolist()
     return [None if value != value else value for value in values.tolist()]
 
 
 def _integers(values: np.ndarray) -> list[int | None]:
-    if not np.isnan(values).any():
-        return values.astype(np.int64).tolist()
     return [None if value != value else int(value) for value in values.tolist()]
 
 

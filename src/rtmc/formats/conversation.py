@@ -91,20 +91,15 @@ def uploaded_root(text: str) -> str | None:
     return path.strip() or None if opened and closed else None
 
 
-class _Pending:
+class _Pending(msgspec.Struct, eq=False, gc=False):
     """A call that waits for its result."""
 
-    __slots__ = ("arguments", "cwd", "id", "name", "raw", "seen")
-
-    def __init__(
-        self, call_id: str | None, name: str, arguments: dict[str, Any] | str, raw: Any = None
-    ) -> None:
-        self.id = call_id
-        self.name = name
-        self.arguments = arguments
-        self.raw = raw
-        self.seen: Observed | None = None
-        self.cwd: str | None = None
+    id: str | None
+    name: str
+    arguments: dict[str, Any] | str
+    raw: Any = None
+    cwd: str | None = None
+    seen: Observed | None = None
 
 
 class Conversation:
@@ -222,9 +217,9 @@ class Conversation:
             return  # a result of no call, or a second one for the same call
         seen = observe(plain_text(content))
         if extra is not None and isinstance(extra.raw_output, str):
-            seen = seen._replace(output=extra.raw_output)
+            seen = msgspec.structs.replace(seen, output=extra.raw_output)
         if is_error is not None:
-            seen = seen._replace(is_error=is_error)
+            seen = msgspec.structs.replace(seen, is_error=is_error)
         call.seen = seen
         self._cwd = seen.cwd or self._cwd
         self.fresh_shells = self.fresh_shells or seen.fresh_shell

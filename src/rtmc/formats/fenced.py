@@ -8,6 +8,8 @@ nothing passes for an action that never ran.
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from rtmc.formats.conversation import Extra, Message, plain_text
 from rtmc.formats.observations import (
     FINISH_MARKERS,
@@ -67,7 +69,7 @@ def _ran(command: str, answer: str | None, extra: Extra | None) -> ToolCall:
         return ToolCall("bash", arguments)
     seen = observe(answer)
     if extra is not None and isinstance(extra.raw_output, str):
-        seen = seen._replace(output=extra.raw_output)
+        seen = msgspec.structs.replace(seen, output=extra.raw_output)
     elif mini_wrapped(answer):
         ended = any(mark in command for mark in FINISH_MARKERS)
         seen = Observed(unwrap_output(answer), timed_out=not ended)

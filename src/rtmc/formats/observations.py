@@ -9,7 +9,6 @@ The text that the command or tool printed stays as it is.
 """
 
 import re
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +18,7 @@ FINISH_MARKERS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL
 """What mini-swe-agent echoes to end; nothing runs then, so no return code is recorded."""
 
 
-class Observed(NamedTuple):
+class Observed(msgspec.Struct, frozen=True, gc=False):
     """What came back from one call.
 
     ``cwd`` is the directory after the call. ``fresh_shell`` says that the wrapping is that of
@@ -123,9 +122,7 @@ def unwrap_output(text: str) -> str:
 
 
 # The template of every observation but those of commands that failed to run or printed too much.
-_MINI_TAGS = re.compile(
-    r"<returncode>(-?\d+)</returncode>\n?<output>\n?(.*)</output>", re.DOTALL
-)
+_MINI_TAGS = re.compile(r"<returncode>(-?\d+)</returncode>\n?<output>\n?(.*)</output>", re.DOTALL)
 
 
 def _mini_tags(text: str) -> Observed:

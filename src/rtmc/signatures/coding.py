@@ -1,9 +1,9 @@
 """Sign the steps of coding agents: the face of this package for trajectories of tool calls."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from rtmc.errors import OptionError
 from rtmc.rollouts import Rollout, Step
@@ -19,7 +19,7 @@ DIGEST_CHARS = 16
 _THINK = [Effect("think")]
 
 
-class SignedStep(NamedTuple):
+class SignedStep(Struct, frozen=True, gc=False):
     """One step, signed: its effects, and a state key and an action key for every level asked."""
 
     effects: list[Effect]
@@ -75,16 +75,17 @@ class CodingSigner:
         tools = Tools(session)
         progress = Progress(self.levels, self.hash_chars)
         signed: list[SignedStep] = []
-        all_fine = "coarse" not in self.levels
+        levels, count, hash_chars = self.levels, len(self.levels), self.hash_chars
+        all_fine = "coarse" not in levels
         for step in rollout.steps:
             effects = step_effects(tools, step)
-            states = tuple(map(progress.key, self.levels))
-            actions = (action_key(effects, self.hash_chars),) * len(self.levels)
+            actions = (action_key(effects, hash_chars),) * count
             if not all_fine:
                 actions = tuple(
                     coarse_key(effects) if level == "coarse" else fine
-                    for level, fine in zip(self.levels, actions, strict=True)
+                    for level, fine in zip(levels, actions, strict=True)
                 )
+            states = progress.keys(levels)
             signed.append(SignedStep(effects, states, actions, progress.apply(effects)))
         self.unparsed += session.unparsed
         return signed

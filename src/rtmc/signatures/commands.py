@@ -206,13 +206,13 @@ def unwrapped_effects(words: Words, stdin: str | None, place: Place) -> list[Eff
         return runs.run_file(program, args, place)
     if "/" in program and name == "test":  # sympy's bin/test; /usr/bin/test has no use for agents
         return runs.run_file(program, args, place)
+    handler = PROGRAMS.get(name)
+    if handler is not None:
+        return handler(args, stdin, place)
     if _PYTHON.match(name):
         return runs.python(args, stdin, place)
     if name == "command":
         return searches.which(args[1:], stdin, place)
-    handler = PROGRAMS.get(name)
-    if handler is not None:
-        return handler(args, stdin, place)
     if "--help" in args or "--version" in args:
         return views.shown(name, " ".join(args))
     if FILE_NAME.search(name) and re.search(r"\.(?:py|sh|js|rb|pl)$", name):

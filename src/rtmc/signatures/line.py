@@ -41,7 +41,7 @@ _SAFE = frozenset(("noop", "create", "view", "finish"))
 class Part(Struct, frozen=True, gc=False):
     """One effect of a line, and of which exit codes of the whole line it may believe.
 
-    ``program`` is the one whose exit code that would be.
+    ``program`` is the one whose exit code that would be, where the effect is on files.
     """
 
     effect: Effect
@@ -111,19 +111,18 @@ class _Reader:
             return Line((run,), self.place.cwd, self.previous, (), 0, 0)
         placed = self._line(pipelines)
         zero, failure = _exit_codes(pipelines, placed)
-        programs = [_last_program(pipeline) for pipeline in pipelines]
-        parts = [
-            Part(effect, own and at >= zero, own and at == failure, programs[at])
-            for effect, at, own in placed
-        ]
-        return Line(
-            tuple(parts),
-            self.place.cwd,
-            self.previous,
-            tuple(self.moves),
-            sum([effect.kind == "test" for effect, _, _ in placed]),
-            max(len(pipelines), 1),
-        )
+        tests = 0
+        parts: list[Part] = []
+        for effect, at, own in placed:
+            program = ""
+            if effect.kind == "test":
+                tests += 1
+            elif effect.kind != "execute":
+                program = _last_program(pipelines[at])
+            parts.append(Part(effect, own and at >= zero, own and at == failure, program))
+        moves = tuple(self.moves)
+        count = max(len(pipelines), 1)
+        return Line(tuple(parts), self.place.cwd, self.previous, moves, tests, count)
 
     def _line(self, pipelines: list[Pipeline]) -> list[_Placed]:
         placed: list[_Placed] = []
@@ -372,10 +371,10 @@ def _exit_codes(
         start -= 1
     if start and pipelines[start - 1].operator == "||":
         return nobody
-    if any([pipeline.nested for pipeline in pipelines[start:]]):
+    if [pipeline for pipeline in pipelines[start:] if pipeline.nested]:
         return nobody
     if start == last or trusting:
         return start, last
     # a failure is the last one's if nothing before it in a && b is likely to fail
-    risky = any([start <= at < last and e.kind not in _SAFE for e, at, _ in placed])
-    return start, count if risky else last
+    risks = [e for e, at, _ in placed if start <= at < last and e.kind not in _SAFE]
+    return start, count if risks else last

@@ -75,7 +75,7 @@ _SUMMARY = re.compile(
   | [ ]*Tests[ ]{2,}[^\n]*\d+[ ](?:passed|failed)(?P<vitest>)[^\n]*$
   | [oF](?P<go>k|AIL)[ \t]+\S+(?:[ \t]+(?:[\d.]+s|\(cached\)|\[build[ ]failed\])|$)
   | \#[ ]fail[ ]+(?P<tap>\d+)$
-  | \W*(?i:(?:tests?[ ])?passed:?[ ]+(?P<good>\d+)[ ]?/[ ]?(?P<of>\d+)
+  | \W*+(?i:(?:tests?[ ])?passed:?[ ]+(?P<good>\d+)[ ]?/[ ]?(?P<of>\d+)
         |(?P<good2>\d+)[ ]?/[ ]?(?P<of2>\d+)[ ](?:tests[ ])?passed)\b[^\n]*$
     )
     """,
@@ -106,9 +106,7 @@ def test_results(output: str) -> list[str]:
             found.append(result)
     if parts:
         found.append("pass" if set(parts) == {"pass"} else "fail")
-    if not found and (
-        _NO_PYTEST.search(output) or any(words in output for words in _RAN_NOTHING)
-    ):
+    if not found and (_NO_PYTEST.search(output) or any(words in output for words in _RAN_NOTHING)):
         found.append("error")
     return found
 

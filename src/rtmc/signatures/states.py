@@ -64,8 +64,9 @@ class Progress:
 
     def key(self, level: str) -> str:
         """Write the state's key at one level."""
-        if level in self._operations:
-            return self._operations[level].key()
+        operations = self._operations.get(level)
+        if operations is not None:
+            return operations.key()
         if level == "content" and self._has_content:
             return self._content_key()
         if level == "full" and self._has_full:
@@ -73,6 +74,10 @@ class Progress:
         if level == "root":
             return "root"
         raise ValueError(f"level {level!r} is unknown, or was not asked for")
+
+    def keys(self, levels: Sequence[str]) -> tuple[str, ...]:
+        """Write the state's keys at several levels."""
+        return tuple([self.key(level) for level in levels])
 
     def apply(self, effects: Sequence[Effect]) -> int:
         """Take a step's effects; return how many code changes it validated for the first time.

@@ -2,8 +2,6 @@
 
 import re
 
-from msgspec.structs import replace
-
 from rtmc.signatures.shell.words import (
     ASSIGNMENT,
     Command,
@@ -123,19 +121,18 @@ class _Builder:
             at, self.operator = found.end(), found["operator"]
             last = self.pipelines.pop()
             if self.operator in ("||", "&&"):
-                self.pipelines.append(replace(last, operator=self.operator))
+                self.pipelines.append(Pipeline(last.commands, self.operator))
             else:
                 self.commands, self.operator = list(last.commands), "|"
         self.heredocs.clear()
         return at
 
     def _give_stdin(self, p: int, c: int, body: str) -> None:
-        if p == len(self.pipelines):
-            self.commands[c] = replace(self.commands[c], stdin=body)
-            return
-        given = list(self.pipelines[p].commands)
-        given[c] = replace(given[c], stdin=body)
-        self.pipelines[p] = replace(self.pipelines[p], commands=tuple(given))
+        is_open = p == len(self.pipelines)
+        commands = self.commands if is_open else list(self.pipelines[p].commands)
+        commands[c] = Command(commands[c].argv, commands[c].redirects, body)
+        if not is_open:
+            self.pipelines[p] = Pipeline(tuple(commands), self.pipelines[p].operator)
 
     def result(self) -> list[Pipeline] | None:
         """Give the pipelines; None where the text ends in the middle of one."""
@@ -151,7 +148,9 @@ def lex(text: str) -> list[Pipeline] | None:
     """Split without a grammar; None for text that needs one, or that nothing can split."""
     if _WORDS_ONLY.match(text):
         words = text.split()
-        if words[0] not in _NEEDS_GRAMMAR and "=" not in words[0]:
+        while words and "=" in words[0] and ASSIGNMENT.match(words[0]):
+            del words[0]
+        if not words or words[0] not in _NEEDS_GRAMMAR:
             return [Pipeline((Command(tuple(words)),))]
     line = _Builder()
     argv = line.argv
