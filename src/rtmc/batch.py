@@ -83,8 +83,8 @@ def sum_by(values: Floats, ids: Ints, size: int) -> Floats:
     Returns:
         Sums, shape (size,); 0 where an id does not occur.
     """
-    order = np.lexsort((values, ids))
-    return _sum_in(order, values, ids, size)
+    order = np.argsort(values, kind="stable")
+    return np.bincount(ids[order], values[order], size)
 
 
 def mean_by(values: Floats, ids: Ints, size: int) -> Floats:
@@ -106,13 +106,10 @@ def moments_by(values: Floats, ids: Ints, size: int, sample: bool = False) -> tu
         Means and deviations, shape (size,) each; NaN where an id does not occur. The deviation of
         a single value is 0.
     """
-    order = np.lexsort((values, ids))
-    count = np.bincount(ids, minlength=size).astype(np.float64)
+    order = np.argsort(values, kind="stable")
+    values, ids = values[order], ids[order]
+    count = np.bincount(ids, minlength=size)
     with np.errstate(invalid="ignore"):
-        mean = _sum_in(order, values, ids, size) / count
-        squares = _sum_in(order, (values - mean[ids]) ** 2, ids, size)
+        mean = np.bincount(ids, values, size) / count
+        squares = np.bincount(ids, (values - mean[ids]) ** 2, size)
         return mean, np.sqrt(squares / (np.maximum(count - 1, 1) if sample else count))
-
-
-def _sum_in(order: Ints, values: Floats, ids: Ints, size: int) -> Floats:
-    return np.bincount(ids[order], values[order], size).astype(np.float64)

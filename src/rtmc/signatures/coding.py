@@ -85,7 +85,7 @@ class CodingSigner:
                     coarse_key(effects) if level == "coarse" else fine
                     for level, fine in zip(levels, actions, strict=True)
                 )
-            states = progress.keys(levels)
+            states = progress.keys()
             signed.append(SignedStep(effects, states, actions, progress.apply(effects)))
         self.unparsed += session.unparsed
         return signed

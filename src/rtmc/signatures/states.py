@@ -48,6 +48,7 @@ class Progress:
     """
 
     def __init__(self, levels: Sequence[str] = LEVELS, hash_chars: int = 16) -> None:
+        self.levels = levels
         self.hash_chars = hash_chars
         self._operations = {
             level: _Operations() for level in levels if level in ("work", "coarse", "paper")
@@ -75,9 +76,9 @@ class Progress:
             return "root"
         raise ValueError(f"level {level!r} is unknown, or was not asked for")
 
-    def keys(self, levels: Sequence[str]) -> tuple[str, ...]:
-        """Write the state's keys at several levels."""
-        return tuple([self.key(level) for level in levels])
+    def keys(self) -> tuple[str, ...]:
+        """Write the state's keys at all levels asked for."""
+        return tuple([self.key(level) for level in self.levels])
 
     def apply(self, effects: Sequence[Effect]) -> int:
         """Take a step's effects; return how many code changes it validated for the first time.
@@ -91,7 +92,7 @@ class Progress:
             if kind == "test" or (kind == "execute" and effect.runs_code):
                 validated += self._unvalidated
                 self._unvalidated = False
-            if effect.refused or kind in _LEAVES_NO_TRACE:
+            if kind in _LEAVES_NO_TRACE or (effect.result == "err" and effect.refused):
                 continue
             if kind == "modify" and effect.target not in self.created:
                 self._unvalidated = True

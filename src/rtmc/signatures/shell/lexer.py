@@ -172,11 +172,12 @@ def lex(text: str) -> list[Pipeline] | None:
             word = token["word"]
             if not line.take(unquote(word), word):
                 return None
-        elif kind == "comment":
             continue
-        elif line.redirect:
+        if kind == "comment":
+            continue
+        if line.redirect:
             return None
-        elif kind == "operator":
+        if kind == "operator":
             if not line.close(token["operator"]):
                 return None
         elif kind == "redirect":
