@@ -240,7 +240,7 @@ class ScriptedSigner:
         states, actions = Interner(), Interner()
 
         def column(interner, keys):
-            return np.array([interner.ids((k,)) for k in keys], dtype=np.int64).reshape(-1, 1)
+            return np.array(interner.ids([(k,) for k in keys]), dtype=np.int64).reshape(-1, 1)
 
         return Signatures(
             column(states, [step.env_state for step in steps]),

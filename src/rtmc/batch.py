@@ -84,7 +84,7 @@ def sum_by(values: Floats, ids: Ints, size: int) -> Floats:
         Sums, shape (size,); 0 where an id does not occur.
     """
     order = np.argsort(values, kind="stable")
-    return np.bincount(ids[order], values[order], size)
+    return np.bincount(ids[order], values[order], size).astype(np.float64, copy=False)
 
 
 def mean_by(values: Floats, ids: Ints, size: int) -> Floats:

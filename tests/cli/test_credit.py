@@ -15,6 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rtmc.cli import main
+from rtmc.cli.credit import batched
+from rtmc.rollouts import Group, Rollout, Step
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "group.jsonl")
 
@@ -138,6 +140,17 @@ def test_long_keys_are_cut_and_stay_distinct(tmp_path: Path) -> None:
     assert first[:380] == second[:380]
     assert first[-17] == "#"
     assert first != second
+
+
+def test_a_batch_ends_at_its_size_or_as_soon_as_it_holds_enough_steps() -> None:
+    def group(name: str, steps: int) -> Group:
+        return Group(name, (Rollout(name, "r", (Step(),) * steps, 1.0),))
+
+    groups = [group(name, steps) for name, steps in zip("abcdef", (1, 1, 9, 2, 2, 2), strict=True)]
+    names = [[g.problem_id for g in batch] for batch in batched(groups, 3, 4)]
+    assert names == [["a", "b", "c"], ["d", "e"], ["f"]]
+    assert [len(batch) for batch in batched(groups, 4)] == [4, 2]
+    assert list(batched([], 4)) == []
 
 
 def test_the_input_may_be_split_and_sorted_in_any_way(tmp_path: Path) -> None:

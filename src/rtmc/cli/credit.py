@@ -6,7 +6,6 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["batched", "credit", "credit_batch"]
 
 
+STEPS_AT_ONCE = 8192
+"""A batch is cheaper the larger it is, up to here; memory holds one."""
+
 COLLECTOR = (100_000, 50, 50)
 """Rollouts are many small objects without cycles: the garbage collector would walk them in vain."""
 
@@ -47,12 +49,13 @@ COLLECTOR = (100_000, 50, 50)
 @click.option("-o", "--output", metavar="FILE",
               help="Where to write: .jsonl, .parquet (extra `parquet`), or - for JSON lines on the "
                    "standard output. Without it only the summary is printed.")  # fmt: skip
-@click.option("--batch-groups", type=click.IntRange(1), default=16, show_default=True,
-              help="Groups computed at once; the batch of estimators that read one.")  # fmt: skip
+@click.option("--batch-groups", type=click.IntRange(1),
+              help=f"Groups computed at once: the batch, for estimators that read one. "
+                   f"[default: 64, or fewer that make {STEPS_AT_ONCE} steps]")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--strict", is_flag=True, help="Exit 1 if any record was skipped.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
-def credit(output: str | None, batch_groups: int, jobs: int, strict: bool, as_json: bool,
+def credit(output: str | None, batch_groups: int | None, jobs: int, strict: bool, as_json: bool,
            **given: Any) -> None:  # fmt: skip
     """Give every step of the rollouts in INPUT its advantage.
 
@@ -72,7 +75,11 @@ def credit(output: str | None, batch_groups: int, jobs: int, strict: bool, as_js
     found = Diagnostics()
     total = None if given["grouped"] else len(reader)
     groups = _progress(reader, total, quiet=as_json)
-    done = _credited(groups, config, batch_groups, jobs)
+    if batch_groups is None:
+        batches = batched(groups, 64, STEPS_AT_ONCE // jobs)
+    else:
+        batches = batched(groups, batch_groups)
+    done = _credited(batches, config, jobs)
     to_stdout = output == "-"
     if to_stdout:
         for written, counts in done:
@@ -110,11 +117,8 @@ def _explain_nothing(reader: "GroupReader") -> None:
 Done = tuple[list["CreditRecord"], "Diagnostics"]
 
 
-def _credited(
-    groups: Iterable["Group"], config: "Config", batch_groups: int, jobs: int
-) -> Iterator[Done]:
+def _credited(batches: Iterable[list["Group"]], config: "Config", jobs: int) -> Iterator[Done]:
     """Credit groups batch by batch, in order, in one or several processes."""
-    batches = batched(groups, batch_groups)
     if jobs == 1:
         yield from (credit_batch(batch, config) for batch in batches)
         return
@@ -141,10 +145,19 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def batched(groups: Iterable["Group"], size: int) -> Iterator[list["Group"]]:
-    """Cut groups into lists of at most ``size``."""
-    iterator = iter(groups)
-    while batch := list(islice(iterator, size)):
+def batched(
+    groups: Iterable["Group"], size: int, steps: int | None = None
+) -> Iterator[list["Group"]]:
+    """Cut groups into lists of ``size``; shorter ones, as soon as they hold so many steps."""
+    batch: list[Group] = []
+    held = 0
+    for group in groups:
+        batch.append(group)
+        held += sum(len(rollout.steps) for rollout in group.rollouts)
+        if len(batch) == size or (steps is not None and held >= steps):
+            yield batch
+            batch, held = [], 0
+    if batch:
         yield batch
 
 

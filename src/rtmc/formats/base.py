@@ -205,6 +205,9 @@ def outcome_of(reward: Any, resolved: Any = None) -> tuple[float | None, bool | 
     return float(reward), passed
 
 
+_decode = msgspec.json.Decoder().decode
+
+
 def decode_arguments(value: Any) -> dict[str, Any] | str:
     """Decode a call's arguments: an object, or the text of one.
 
@@ -215,12 +218,11 @@ def decode_arguments(value: Any) -> dict[str, Any] | str:
         return value
     if not isinstance(value, str):
         return "" if value is None else msgspec.json.encode(value).decode()
-    if not value.strip():
-        return {}  # OpenAI sends an empty text for a tool without parameters
     try:
-        decoded = msgspec.json.decode(value)
+        decoded = _decode(value)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return value
+        # OpenAI sends an empty text for a tool without parameters
+        return value if value.strip() else {}
     return decoded if isinstance(decoded, dict) else value
 
 

@@ -30,18 +30,15 @@ class SignedStep(Struct, frozen=True, gc=False):
 
 def step_effects(tools: Tools, step: Step) -> list[Effect]:
     """Say what a step did: the effects of its calls in order; prose alone is a thought."""
-    if not step.calls:
+    calls = step.calls
+    if not calls:
         return _THINK
-    if len(step.calls) == 1:
-        return _until_finish(tools.effects(step.calls[0]))
-    return _until_finish([effect for call in step.calls for effect in tools.effects(call)])
-
-
-def _until_finish(effects: list[Effect]) -> list[Effect]:
-    """Drop what stands behind a finish in the same action: it did not count."""
+    effects = tools.effects(calls[0])
+    if len(calls) > 1:
+        effects = [*effects, *(e for call in calls[1:] for e in tools.effects(call))]
     if len(effects) > 1:
         for at, effect in enumerate(effects):
-            if effect.kind == "finish":
+            if effect.kind == "finish":  # what stands behind it in the same action did not count
                 return effects[: at + 1]
     return effects
 
@@ -98,10 +95,10 @@ class CodingSigner:
         action_ids: list[int] = []
         validated: list[int] = []
         for rollout in rollouts:
-            for step in self.steps(rollout):
-                state_ids += states.ids(step.states)
-                action_ids += actions.ids(step.actions)
-                validated.append(step.validated)
+            signed = self.steps(rollout)
+            state_ids += states.ids([step.states for step in signed])
+            action_ids += actions.ids([step.actions for step in signed])
+            validated += [step.validated for step in signed]
         shape = (len(validated), len(self.levels))
         return Signatures(
             np.array(state_ids, dtype=np.int64).reshape(shape),

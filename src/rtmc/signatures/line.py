@@ -29,11 +29,11 @@ from rtmc.signatures.shell import Command, Pipeline, split, unquote
 
 __all__ = ["Line", "Part", "explain_line", "read_line"]
 
-KEPT_LINES = 8192
+KEPT_LINES = 512
 PRINTED = "printed"
 """Scope of a create by a program's output: a modify, if the file turns out to exist."""
 
-_SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
+_READ_HERE = frozenset(("bash", "sh", "zsh", "dash", "eval", "tee"))
 _SHOWS = frozenset(("view", "search", "noop"))
 _SAFE = frozenset(("noop", "create", "view", "finish"))
 
@@ -138,8 +138,7 @@ class _Reader:
                 if (word == "cd" or word == "pushd") and len(pipeline.commands) == 1:
                     self._change_directory(argv)
                 effects = self._pipeline(pipeline)
-                for effect, own in effects:
-                    placed.append((effect, number, own))
+                placed += [(effect, number, own) for effect, own in effects]
                 if self.notes is not None:
                     self._note(pipeline, [effect for effect, _ in effects])
         return placed
@@ -198,14 +197,12 @@ class _Reader:
         if not argv or argv[0] == "{":
             return [(NOOP, True)]
         name = basename(argv[0])
-        if name in _SHELLS:
-            script = _inline_script(argv[1:], stdin)
+        if name in _READ_HERE:
+            if name == "tee":
+                return [(effect, True) for effect in self._tee(argv[1:], stdin)]
+            script = " ".join(argv[1:]) if name == "eval" else _inline_script(argv[1:], stdin)
             if script is not None:
                 return self._nested(script)
-        if name == "eval":
-            return self._nested(" ".join(argv[1:]))
-        if name == "tee":
-            return [(effect, True) for effect in self._tee(argv[1:], stdin)]
         effects = unwrapped_effects(argv, stdin, self.place)
         for operator, source in command.redirects:
             if operator != "<":

@@ -70,26 +70,35 @@ class Interner:
     _first: dict[str, int] = field(default_factory=dict)
     _later: dict[tuple[int, str], int] = field(default_factory=dict)
 
-    def ids(self, keys: Sequence[str]) -> list[int]:
-        """Number one step's keys, one for each level of a chain."""
-        key = keys[0]
-        number = self._first.get(key)
-        if number is None:
-            number = self._first[key] = len(self.keys)
-            self.keys.append(written(key))
-        if len(keys) == 1:
-            return [number]
-        out = [number]
-        for level, key in enumerate(keys[1:], start=1):
-            before = number
+    def ids(self, steps: Iterable[Sequence[str]]) -> list[int]:
+        """Number the keys of steps, one for each level of a chain, all in one row."""
+        out: list[int] = []
+        known = self._first
+        for keys in steps:
+            key = keys[0]
+            number = known.get(key)
+            if number is None:
+                number = known[key] = self._add(key)
+            out.append(number)
+            if len(keys) > 1:
+                self._finer(keys, out)
+        return out
+
+    def _finer(self, keys: Sequence[str], out: list[int]) -> None:
+        """Number the keys of the levels behind the first."""
+        for level in range(1, len(keys)):
+            before, key = out[-1], keys[level]
             number = self._later.get((before, key))
             if number is None:
-                number = self._later[before, key] = len(self.keys)
                 coarser = self.keys[before]
                 same = coarser == written(key) and keys[level - 1] == key
-                self.keys.append(written(key if same else f"{coarser} / {key}"))
+                number = self._add(key if same else f"{coarser} / {key}")
+                self._later[before, key] = number
             out.append(number)
-        return out
+
+    def _add(self, key: str) -> int:
+        self.keys.append(written(key))
+        return len(self.keys) - 1
 
 
 class KeySigner:
@@ -129,10 +138,8 @@ class KeySigner:
                     )
             pairs += own
         return Signatures(
-            np.array([states.ids((state,)) for state, _ in pairs], dtype=np.int64).reshape(-1, 1),
-            np.array([actions.ids((action,)) for _, action in pairs], dtype=np.int64).reshape(
-                -1, 1
-            ),
+            np.array(states.ids((state,) for state, _ in pairs), dtype=np.int64)[:, None],
+            np.array(actions.ids((action,) for _, action in pairs), dtype=np.int64)[:, None],
             np.zeros(len(pairs), dtype=np.int64),
             states.keys,
             actions.keys,

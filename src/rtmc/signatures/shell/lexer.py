@@ -164,9 +164,9 @@ def lex(text: str) -> list[Pipeline] | None:
         if plain:
             words = plain.split()
             while words and (not argv or line.redirect):
-                word = words.pop(0)
-                if not line.take(word, word):
+                if not line.take(words[0], words[0]):
                     return None
+                del words[0]
             argv += words
         if kind == "word":
             word = token["word"]
