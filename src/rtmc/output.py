@@ -5,7 +5,6 @@ all: they are written beside their place and moved there at the end.
 """
 
 import gzip
-import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import IO, Any, Protocol
 import msgspec
 import numpy as np
 
+from rtmc.atomic import open_atomic
 from rtmc.credit import Credit, RolloutCredit
 from rtmc.errors import MissingExtraError, OutputError
 from rtmc.rollouts import Source, Span
@@ -198,8 +198,7 @@ _KINDS = ".jsonl, .jsonl.gz or .parquet"
 def open_writer(path: str | Path) -> Generator[Writer]:
     """Open a writer for ``path``: Parquet, or JSON lines, compressed or not, by its suffix.
 
-    A file appears at the end, whole; through a link it is the link's target that is written. What
-    is no plain file (a pipe, a device) is written to directly.
+    See ``open_atomic`` for when the file appears.
 
     Raises:
         OutputError: the place cannot be written to, or the suffix is unknown.
@@ -208,30 +207,8 @@ def open_writer(path: str | Path) -> Generator[Writer]:
     path = Path(path)
     if path.suffix not in (*_LINES, ".parquet"):
         raise OutputError(f"cannot write {path}: {path.suffix} is not among {_KINDS}")
-    try:
-        target = path.resolve()
-        special = target.exists() and not target.is_file()
-        if target.is_dir():
-            raise OutputError(f"{path} is a folder; name a file, as in -o {path / 'credit.jsonl'}")
-        beside = target if special else target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        file = beside.open("wb")
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}; choose another -o") from error
-    try:
-        with file:
-            yield from _written(file, path.suffix)
-            file.flush()
-            if not special:
-                os.fsync(file.fileno())
-        if not special:
-            beside.replace(target)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        if not special:
-            beside.unlink(missing_ok=True)
+    with open_atomic(path) as file:
+        yield from _written(file, path.suffix)
 
 
 def _written(file: IO[bytes], suffix: str) -> Iterator[Writer]:

@@ -1,4 +1,4 @@
-"""The command line: ``rtmc credit | show | keys | formats | bench``.
+"""The command line: ``rtmc credit | show | report | keys | formats | bench``.
 
 Imports of what a command needs stand inside it, so that ``rtmc --help`` is quick. Only here does
 an ``RtmcError`` become one line and exit 2.
@@ -16,6 +16,7 @@ from rtmc import __version__
 from rtmc.cli.bench import merges, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.look import formats, keys, show
+from rtmc.cli.report import report
 from rtmc.errors import RtmcError
 
 __all__ = ["main"]
@@ -66,5 +67,5 @@ def bench() -> None:
 
 bench.add_command(speed)
 bench.add_command(merges)
-for command in (credit, show, keys, formats, bench):
+for command in (credit, show, report, keys, formats, bench):
     main.add_command(command)

@@ -15,6 +15,7 @@ from rtmc.cli.options import (
     make_config,
     make_reader,
     print_skipped,
+    progress,
     reading_options,
 )
 from rtmc.errors import FormatError, OutputError
@@ -73,8 +74,7 @@ def credit(output: str | None, batch_groups: int | None, jobs: int, strict: bool
     if not given["grouped"] and not len(reader):
         _explain_nothing(reader)
     found = Diagnostics()
-    total = None if given["grouped"] else len(reader)
-    groups = _progress(reader, total, quiet=as_json)
+    groups = progress(reader, quiet=as_json)
     if batch_groups is None:
         batches = batched(groups, 64, STEPS_AT_ONCE // jobs)
     else:
@@ -224,12 +224,3 @@ def _passed_over(kinds: dict[str, int]) -> str:
         return ""
     parts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"; passed over: {parts}"
-
-
-def _progress(groups: Iterable[Any], total: int | None, quiet: bool) -> Iterable[Any]:
-    """Show a progress bar on a terminal."""
-    if quiet or not sys.stderr.isatty():
-        return groups
-    from tqdm import tqdm
-
-    return tqdm(groups, total=total, unit=" groups", leave=False, file=sys.stderr)

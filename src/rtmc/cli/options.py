@@ -1,5 +1,6 @@
 """The options that commands share, and what is made of them: a reader and a config."""
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,16 @@ from rtmc.errors import OptionError
 if TYPE_CHECKING:
     from rtmc.config import Config
     from rtmc.formats import GroupReader
+    from rtmc.rollouts import Group
 
-__all__ = ["config_options", "make_config", "make_reader", "print_skipped", "reading_options"]
+__all__ = [
+    "config_options",
+    "make_config",
+    "make_reader",
+    "print_skipped",
+    "progress",
+    "reading_options",
+]
 
 SHOWN_SKIPPED = 20
 
@@ -200,3 +209,12 @@ def print_skipped(reader: "GroupReader") -> None:
         click.echo(f"skipped {entry}", err=True)
     if len(skipped) > SHOWN_SKIPPED:
         click.echo(f"skipped {len(skipped) - SHOWN_SKIPPED} more (--json lists all)", err=True)
+
+
+def progress(reader: "GroupReader", quiet: bool = False) -> "Iterable[Group]":
+    """Show a progress bar on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return reader
+    from tqdm import tqdm
+
+    return tqdm(reader, total=reader.total, unit=" groups", leave=False, file=sys.stderr)

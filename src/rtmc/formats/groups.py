@@ -102,6 +102,11 @@ class GroupReader:
             raise TypeError("a reader of grouped input does not know its length")
         return len(self._index)
 
+    @property
+    def total(self) -> int | None:
+        """Number of groups; None where the input is read once, as it comes."""
+        return None if self._grouped else len(self._index)
+
     def __iter__(self) -> Iterator[Group]:
         del self.report.skipped[self._skipped_before_reading :]
         self.report.records = self.report.rollouts = self.report.joined = 0

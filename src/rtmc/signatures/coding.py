@@ -1,6 +1,6 @@
 """Sign the steps of coding agents: the face of this package for trajectories of tool calls."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,7 @@ from rtmc.signatures.signer import Interner, Signatures
 from rtmc.signatures.states import LEVELS, Progress
 from rtmc.signatures.tools import Tools
 
-__all__ = ["CodingSigner", "SignedStep", "step_effects"]
+__all__ = ["CodingSigner", "SignedStep", "sign_steps", "step_effects"]
 
 DIGEST_CHARS = 16
 _THINK = [Effect("think")]
@@ -89,22 +89,27 @@ class CodingSigner:
 
     def sign(self, rollouts: Sequence[Rollout]) -> Signatures:
         """Sign the steps of all rollouts, in order."""
-        states, actions = Interner(), Interner()
         unparsed = self.unparsed
-        state_ids: list[int] = []  # flat: the levels of a step lie side by side
-        action_ids: list[int] = []
-        validated: list[int] = []
-        for rollout in rollouts:
-            signed = self.steps(rollout)
-            state_ids += states.ids([step.states for step in signed])
-            action_ids += actions.ids([step.actions for step in signed])
-            validated += [step.validated for step in signed]
-        shape = (len(validated), len(self.levels))
-        return Signatures(
-            np.array(state_ids, dtype=np.int64).reshape(shape),
-            np.array(action_ids, dtype=np.int64).reshape(shape),
-            np.array(validated, dtype=np.int64),
-            states.keys,
-            actions.keys,
-            self.unparsed - unparsed,
-        )
+        signed = [step for rollout in rollouts for step in self.steps(rollout)]
+        return sign_steps(signed, len(self.levels), self.unparsed - unparsed)
+
+
+def sign_steps(signed: Iterable[SignedStep], levels: int, unparsed: int = 0) -> Signatures:
+    """Number the keys of signed steps, which have one for each of so many levels."""
+    states, actions = Interner(), Interner()
+    state_ids: list[int] = []  # flat: the levels of a step lie side by side
+    action_ids: list[int] = []
+    validated: list[int] = []
+    for step in signed:
+        states.add(step.states, state_ids)
+        actions.add(step.actions, action_ids)
+        validated.append(step.validated)
+    shape = (len(validated), levels)
+    return Signatures(
+        np.array(state_ids, dtype=np.int64).reshape(shape),
+        np.array(action_ids, dtype=np.int64).reshape(shape),
+        np.array(validated, dtype=np.int64),
+        states.keys,
+        actions.keys,
+        unparsed,
+    )

@@ -70,24 +70,15 @@ class Interner:
     _first: dict[str, int] = field(default_factory=dict)
     _later: dict[tuple[int, str], int] = field(default_factory=dict)
 
-    def ids(self, steps: Iterable[Sequence[str]]) -> list[int]:
-        """Number the keys of steps, one for each level of a chain, all in one row."""
-        out: list[int] = []
-        known = self._first
-        for keys in steps:
-            key = keys[0]
-            number = known.get(key)
-            if number is None:
-                number = known[key] = self._add(key)
-            out.append(number)
-            if len(keys) > 1:
-                self._finer(keys, out)
-        return out
-
-    def _finer(self, keys: Sequence[str], out: list[int]) -> None:
-        """Number the keys of the levels behind the first."""
+    def add(self, keys: Sequence[str], out: list[int]) -> None:
+        """Number one step's keys, one for each level of a chain, and append the numbers."""
+        key = keys[0]
+        number = self._first.get(key)
+        if number is None:
+            number = self._first[key] = self._add(key)
+        out.append(number)
         for level in range(1, len(keys)):
-            before, key = out[-1], keys[level]
+            before, key = number, keys[level]
             number = self._later.get((before, key))
             if number is None:
                 coarser = self.keys[before]
@@ -95,6 +86,13 @@ class Interner:
                 number = self._add(key if same else f"{coarser} / {key}")
                 self._later[before, key] = number
             out.append(number)
+
+    def ids(self, steps: Iterable[Sequence[str]]) -> list[int]:
+        """Number the keys of several steps, all in one row."""
+        out: list[int] = []
+        for keys in steps:
+            self.add(keys, out)
+        return out
 
     def _add(self, key: str) -> int:
         self.keys.append(written(key))

@@ -1,0 +1,122 @@
+"""``rtmc report``: write the page that shows where rollouts part."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rtmc.cli.options import (
+    config_options,
+    make_config,
+    make_reader,
+    print_skipped,
+    progress,
+    reading_options,
+)
+from rtmc.errors import FormatError, OptionError
+
+if TYPE_CHECKING:
+    from rtmc.config import Config
+    from rtmc.formats import GroupReader
+    from rtmc.report.page.credited import Credited
+    from rtmc.report.page.data import SignedGroup
+
+__all__ = ["report"]
+
+
+@click.command(
+    epilog="Examples:\n\n"
+    "\b\n"
+    "  rtmc report rollouts.jsonl -o report.html\n"
+    "  rtmc report credit.jsonl -o report.html      (what `rtmc credit` wrote: no raw texts)\n"
+    "  rtmc report runs/ --outcomes report.json --problem django__django-11239 -o one.html"
+)
+@reading_options
+@config_options
+@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True,
+              help="Where to write the page.")  # fmt: skip
+@click.option("--problem", "problems", metavar="ID", multiple=True,
+              help="Only this problem. Repeatable.")  # fmt: skip
+@click.option("--title", metavar="TEXT", help="What to call it.  [the names of the inputs]")
+@click.option("--text-limit", type=click.IntRange(100), default=20_000, show_default=True,
+              help="Characters kept of each thought, argument and observation.")  # fmt: skip
+def report(
+    output: str, problems: tuple[str, ...], title: str | None, text_limit: int, **given: Any
+) -> None:
+    """Write one HTML page with every group: its tree, its numbers, its texts.
+
+    The page needs no server and no network. Discount, prior and level can be changed in it.
+    INPUT: rollouts of any format, or files that `rtmc credit` wrote.
+    """
+    from rtmc.report.page import open_page
+
+    config = make_config(given)
+    name = title or ", ".join(Path(path).name for path in given["inputs"])[:120]
+    credited = _credited(given["inputs"])
+    reader = None if credited else make_reader(given)
+    shown = credited.shown_config if credited else None
+    wrote = 0
+    with open_page(
+        output,
+        credited.config if credited else config,
+        shown_config=shown,
+        title=name,
+        text_limit=text_limit,
+    ) as page:
+        for signed in credited or _signed(reader, config, problems):
+            if not problems or signed.group.problem_id in problems:
+                page.add(signed)
+                wrote += 1
+        if not wrote:
+            raise FormatError(
+                f"no problem {', '.join(map(repr, problems))} in the input"
+                if problems
+                else "no rollout in the input; `rtmc formats` lists what is read"
+            )
+    if reader:
+        print_skipped(reader)
+        for warning in reader.report.warnings:
+            click.echo(f"warning: {warning}", err=True)
+    size = Path(output).stat().st_size
+    click.echo(
+        f"{output}: {wrote} group{'s' * (wrote != 1)}, {size / 1e6:.1f} MB; open it in a browser"
+    )
+
+
+def _credited(inputs: Sequence[str]) -> "Credited | None":
+    """Open the inputs as credited files, if they are."""
+    from rtmc.report.page.credited import Credited, is_credited
+
+    kinds = [is_credited(path) for path in inputs]
+    if not any(kinds):
+        return None
+    if not all(kinds):
+        raise OptionError(
+            f"{inputs[kinds.index(True)]} was written by `rtmc credit`, "
+            f"{inputs[kinds.index(False)]} was not; make a report of each"
+        )
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        typed = context.get_parameter_source(parameter.name or "")
+        if typed == ParameterSource.COMMANDLINE and parameter.name not in _FITS_ALL:
+            raise OptionError(
+                f"{parameter.opts[0]} has no effect on a file that `rtmc credit` wrote; "
+                "leave it out, or make the report from the rollouts"
+            )
+    return Credited(inputs)
+
+
+_FITS_ALL = ("inputs", "output", "problems", "title", "text_limit")
+
+
+def _signed(
+    reader: "GroupReader", config: "Config", problems: Sequence[str]
+) -> "Iterator[SignedGroup]":
+    from rtmc.report.page.data import sign_group
+
+    for group in progress(reader):
+        if not problems or group.problem_id in problems:
+            yield sign_group(group, config)

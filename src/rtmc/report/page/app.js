@@ -1,0 +1,161 @@
+// Putting it together: which group and which view, the settings, the theme.
+
+const VIEWS = [['tree', 'Tree'], ['rollouts', 'Rollouts'], ['quadrants', 'Quadrants'], ['keys', 'Why merged']];
+const app = { root: null, group: -1, view: 'tree', parts: null };
+
+async function start() {
+  app.root = document.getElementById('app');
+  try {
+    store.overview = await unpack('overview');
+  } catch (error) {
+    app.root.replaceChildren(h('p', { class: 'note' }, `This browser cannot unpack the report (${error.message}). Any browser since 2023 can.`));
+    return;
+  }
+  store.settings = defaults(store.overview.config);
+  document.getElementById('title').textContent = oneLine(store.overview.title || 'rollouts', 120);
+  document.getElementById('theme').addEventListener('click', () => {
+    const dark = document.documentElement.dataset.theme
+      ? document.documentElement.dataset.theme === 'dark'
+      : window.matchMedia('(prefers-color-scheme: dark)').matches;
+    document.documentElement.dataset.theme = dark ? 'light' : 'dark';
+  });
+  document.getElementById('settings-used').textContent = Object.entries(store.overview.config)
+    .map(([name, value]) => `${name} ${value === null ? 'none' : value}`).join(', ');
+  store.listeners.push((changed) => { if (app.parts) app.parts.update(changed); });
+  window.addEventListener('hashchange', route);
+  await route();
+  document.documentElement.dataset.ready = 'true';
+}
+
+async function route() {
+  const [, word, at, view] = window.location.hash.split('/');
+  const index = Number(at);
+  if (word === 'group' && Number.isInteger(index) && store.overview.rows[index]) {
+    app.view = VIEWS.some(([name]) => name === view) ? view : 'tree';
+    if (app.group !== index || !app.parts) await showGroup(index);
+    else app.parts.go(app.view);
+    return;
+  }
+  app.group = -1;
+  app.parts = null;
+  app.root.replaceChildren(overviewView((chosen) => { window.location.hash = `#/group/${chosen}/tree`; }));
+  window.scrollTo(0, 0);
+}
+
+async function showGroup(index) {
+  app.root.setAttribute('aria-busy', 'true');
+  const group = await openGroup(index);
+  app.root.removeAttribute('aria-busy');
+  app.group = index;
+  const select = (selection) => { views.detail.show(selection); };
+  const selectStep = (i) => {
+    const level = levelOf(group);
+    select({ state: level.states[i], action: level.actions[i] });
+    views.keys.pick(i);
+  };
+  const views = {
+    tree: treeView(group, select),
+    rollouts: compareView(group, selectStep),
+    quadrants: quadrantsView(group, selectStep),
+    keys: keysView(group),
+    detail: detailView(group, select),
+  };
+  const row = store.overview.rows[index];
+  const tabs = h('div', { role: 'tablist', 'aria-label': 'Views', class: 'tabs' }, VIEWS.map(([name, title]) => h('button', {
+    type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': 'view',
+    onclick: () => { window.location.hash = `#/group/${index}/${name}`; },
+    onkeydown: (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const names = VIEWS.map(([other]) => other);
+      const next = names[(names.indexOf(name) + step + names.length) % names.length];
+      window.location.hash = `#/group/${index}/${next}`;
+      tabs.querySelector(`#tab-${next}`).focus();
+    },
+  }, title)));
+  const panel = h('div', { id: 'view', role: 'tabpanel', class: 'view' });
+  const pairs = { previous: index - 1, next: index + 1 };
+  app.root.replaceChildren(h('main', { class: 'group' },
+    h('nav', { class: 'crumbs', 'aria-label': 'Groups' },
+      h('a', { href: '#/' }, 'All groups'),
+      Object.entries(pairs).map(([name, to]) => (store.overview.rows[to]
+        ? h('a', { href: `#/group/${to}/${app.view}` }, name) : null))),
+    h('h2', { class: 'problem' }, h('bdi', {}, oneLine(row.problem, 200))),
+    h('p', { class: 'quiet' }, plural(row.rollouts, 'rollout'), ': ', outcomes(row), ` · ${plural(row.steps, 'step')} · ${row.kind}`),
+    settingsView(group), tabs,
+    h('div', { class: 'columns' }, panel, views.detail.root)));
+  app.parts = {
+    go(name) {
+      tabs.querySelectorAll('button').forEach((tab) => {
+        const isThis = tab.id === `tab-${name}`;
+        tab.setAttribute('aria-selected', String(isThis));
+        tab.setAttribute('tabindex', isThis ? '0' : '-1');
+      });
+      panel.setAttribute('aria-labelledby', `tab-${name}`);
+      panel.replaceChildren(views[name].root);
+      views[name].show();
+    },
+    update(changed) {
+      views[app.view].update(changed);
+      views.detail.update();
+    },
+  };
+  views.detail.show(null);
+  app.parts.go(app.view);
+}
+
+// What if: the settings that can be changed here.
+function settingsView(group) {
+  const { config } = store.overview;
+  const wanted = defaults(config);
+  const box = h('form', { class: 'settings', 'aria-label': 'What if', onsubmit: (event) => event.preventDefault() });
+
+  function draw() {
+    const now = store.settings;
+    const usesPrior = now.estimator === 'rtmc';
+    const usesGamma = now.estimator !== 'grpo';
+    const inPage = now.estimator in ESTIMATORS;
+    const changed = Object.keys(wanted).filter((name) => String(wanted[name]) !== String(now[name]));
+    const choice = (id, label, values, value, disabled, apply) => h('span', { class: 'field' }, h('label', { for: id }, label),
+      h('select', { id, disabled, onchange: (event) => { change(apply(event.target.value)); draw(); box.querySelector(`#${id}`).focus(); } },
+        values.map((one) => h('option', { value: one, selected: one === value }, one))));
+    const amount = (id, label, value, low, high, step, disabled, apply) => {
+      const output = h('input', {
+        type: 'number', id: `${id}-number`, min: low, step: 'any', value, disabled, 'aria-label': label,
+        onchange: (event) => use(Number(event.target.value)),
+      });
+      const slider = h('input', {
+        type: 'range', id, min: low, max: high, step, value, disabled,
+        oninput: (event) => use(Number(event.target.value)),
+      });
+      const use = (next) => {
+        if (!Number.isFinite(next) || !apply(next)) {
+          output.setAttribute('aria-invalid', 'true');
+          return;
+        }
+        output.removeAttribute('aria-invalid');
+        output.value = next;
+        slider.value = next;
+        change({ [id.replace('-', '_')]: next });
+        reset.hidden = false;
+      };
+      return h('span', { class: 'field' }, h('label', { for: id }, label), slider, output);
+    };
+    const reset = h('button', {
+      type: 'button', onclick: () => { change({ ...wanted }); draw(); },
+    }, 'Reset');
+    reset.hidden = !changed.length;
+    box.replaceChildren(
+      choice('estimator', 'Estimator', estimatorNames(group), now.estimator, false, (estimator) => ({ estimator })),
+      choice('level', 'Level', group.levels.map((level) => level.name), levelOf(group).name, false, (level) => ({ level })),
+      amount('gamma', 'γ', now.gamma, 0.5, 1, 0.005, !usesGamma || !inPage, (value) => value > 0 && value <= 1),
+      amount('n-prior', 'n prior', now.n_prior, 0, 20, 0.5, !usesPrior, (value) => value >= 0),
+      choice('prior', 'Prior', ['success_rate', 'discounted', 'none'], now.prior, !usesPrior, (prior) => ({ prior })),
+      reset);
+  }
+
+  draw();
+  return box;
+}
+
+start();

@@ -1,0 +1,99 @@
+// Every rollout under every estimator, on one scale of colours.
+
+function compareView(group, selectStep) {
+  const root = h('div', { class: 'compare' });
+  const live = h('p', { class: 'quiet', role: 'status', 'aria-live': 'polite' });
+  const order = group.rollouts.map((_, r) => r)
+    .sort((a, b) => statusRank(group, -1 - a) - statusRank(group, -1 - b) || a - b);
+  const longest = Math.max(1, ...group.rollouts.map((rollout) => rollout.steps));
+
+  function draw() {
+    const names = estimatorNames(group);
+    const reference = names.includes('grpo') ? 'grpo' : names[0];
+    const sorted = [reference, ...names.filter((name) => name !== reference)];
+    // GRPO and GRPO+Step first, the chosen estimator last, as in the paper
+    const chosen = store.settings.estimator;
+    const shown = [...sorted.filter((name) => name !== chosen && name !== 'rtmc'), 'rtmc', chosen]
+      .filter((name, at, all) => all.indexOf(name) === at);
+    const rows = shown.map((name) => creditOf(group, name).advantages);
+    const largest = largestOf(rows.map((row) => Array.from(row).filter((value) => !Number.isNaN(value))));
+    const room = (root.clientWidth || 900) - 150 - 20 * shown.length;
+    const cell = clip(Math.floor(room / shown.length / longest), 4, 20), height = 18;
+    root.replaceChildren(
+      h('div', { class: 'tools' }, legend(largest),
+        h('span', { class: 'quiet' }, '● sign differs from ', shown[0], '; hatched: no credit'), live),
+      h('div', { class: 'scroll' }, h('div', { class: 'panels' },
+        h('div', { class: 'names' }, h('h3', {}, 'Rollout'), h('ul', {}, order.map((r) => h('li', {},
+          mark(group.rollouts[r].status), ' ', h('bdi', {}, oneLine(group.rollouts[r].id, 34)))))),
+        shown.map((name, at) => panel(name, rows[at], at ? rows[0] : null, largest, cell, height)))));
+  }
+
+  function panel(name, advantages, reference, largest, cell, height) {
+    const width = longest * cell + 2;
+    const paths = new Map();
+    let dots = '', flips = 0;
+    order.forEach((r, row) => {
+      for (let i = group.starts[r]; i < group.starts[r + 1]; i++) {
+        const x = 1 + group.time[i] * cell, y = row * (height + 2) + 1;
+        const kind = tone(advantages[i], largest);
+        const box = `M${x},${y}h${cell - (cell > 5 ? 1 : 0)}v${height}h-${cell - (cell > 5 ? 1 : 0)}z`;
+        paths.set(kind, (paths.get(kind) || '') + box);
+        if (reference && advantages[i] * reference[i] < 0) {
+          flips += 1;
+          const radius = Math.min(2.4, cell / 2.6);
+          dots += `M${x + cell / 2 - radius},${y + height / 2}a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 -${2 * radius},0z`;
+        }
+      }
+    });
+    const cursor = s('rect', { class: 'cursor', width: cell + 1, height: height + 2, x: -100, y: 0 });
+    const title = s('title', {});
+    const picture = s('svg', {
+      width, height: order.length * (height + 2) + 2, tabindex: '0', role: 'application',
+      'aria-label': `${name}: ${plural(order.length, 'rollout')} by steps${reference ? `, ${flips} signs differ` : ''}. Arrow keys read the cells, Enter opens a step.`,
+    }, title, [...paths].map(([kind, d]) => s('path', { d, class: `fill ${kind}` })),
+    s('path', { d: dots, class: 'dots' }), cursor);
+    let row = 0, t = -1;
+    const say = (i) => `${stepName(group, i)}: ${name} ${signed(advantages[i])}, ${oneLine(shortKey(levelOf(group).actionKeys[levelOf(group).actions[i]]), 80)}`;
+    const at = (atRow, atTime) => {
+      const r = order[atRow];
+      return r !== undefined && atTime >= 0 && atTime < group.rollouts[r].steps ? group.starts[r] + atTime : -1;
+    };
+    const go = (nextRow, nextTime) => {
+      const limited = clip(nextRow, 0, order.length - 1);
+      const last = group.rollouts[order[limited]].steps - 1;
+      const i = at(limited, clip(nextTime, 0, Math.max(last, 0)));
+      if (i < 0) return;
+      row = limited;
+      t = group.time[i];
+      cursor.setAttribute('x', 1 + t * cell - 0.5);
+      cursor.setAttribute('y', row * (height + 2));
+      live.textContent = say(i);
+    };
+    const find = (event) => {
+      const room = picture.getBoundingClientRect();
+      return at(Math.floor((event.clientY - room.top) / (height + 2)), Math.floor((event.clientX - room.left - 1) / cell));
+    };
+    picture.addEventListener('mousemove', (event) => {
+      const i = find(event);
+      title.textContent = i < 0 ? '' : say(i);
+    });
+    picture.addEventListener('click', (event) => {
+      const i = find(event);
+      if (i >= 0) {
+        go(order.indexOf(group.rolloutOf[i]), group.time[i]);
+        selectStep(i);
+      }
+    });
+    picture.addEventListener('keydown', (event) => {
+      const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+      if (event.key in moves) go(row + moves[event.key][0], t + moves[event.key][1]);
+      else if (event.key === 'Enter' && at(row, t) >= 0) selectStep(at(row, t));
+      else return;
+      event.preventDefault();
+    });
+    return h('div', { class: 'panel' }, h('h3', {}, name,
+      reference ? h('span', { class: 'quiet' }, ` ${flips} signs differ`) : null), picture);
+  }
+
+  return { root, show: draw, update: draw };
+}

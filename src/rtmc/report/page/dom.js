@@ -1,0 +1,118 @@
+// Making elements, and writing values. Texts of rollouts enter the page through text nodes alone.
+
+function h(tag, props, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+function s(tag, props, ...children) {
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), props, children);
+}
+
+function fill(element, props, children) {
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+  return element;
+}
+
+// Control characters and marks that turn the direction of writing are shown, not obeyed.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+function visible(text) {
+  return String(text).replace(HIDDEN, (mark) => {
+    const code = mark.charCodeAt(0);
+    if (code < 0x20) return code === 13 ? '' : String.fromCharCode(0x2400 + code);
+    return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+  });
+}
+
+function oneLine(text, length = Infinity) {
+  const line = visible(text).replace(/\s+/g, ' ');
+  return line.length <= length ? line : `${line.slice(0, length - 1)}…`;
+}
+
+// Digests of 16 hexadecimal digits are shown with 4.
+function shortKey(key, length = Infinity) {
+  return oneLine(key.replace(/(?<![0-9A-Za-z])([0-9a-f]{4})[0-9a-f]{12}(?![0-9a-f])/g, '$1'), length);
+}
+
+// An action key in little room keeps its kind and the end of its target, which tell the most.
+function shortAction(key, length) {
+  const whole = shortKey(key);
+  if (whole.length <= length) return whole;
+  const at = whole.indexOf('@');
+  if (at < 0 || at + 8 > length) return oneLine(whole, length);
+  const tail = whole.slice(Math.max(whole.length - (length - at - 2), at + 1));
+  const folder = tail.indexOf('/');
+  return `${whole.slice(0, at + 1)}…${folder < 0 ? tail : tail.slice(folder)}`;
+}
+
+function isNumber(value) {
+  return value !== null && value !== undefined && !Number.isNaN(value);
+}
+
+function number(value, digits = 3) {
+  if (!isNumber(value)) return '–';
+  const text = value.toFixed(digits);
+  return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
+}
+
+function signed(value, digits = 3) {
+  if (!isNumber(value)) return '–';
+  const text = number(value, digits);
+  return Number(value.toFixed(digits)) > 0 ? `+${text}` : text;
+}
+
+function percent(part, whole) {
+  return whole ? `${(100 * part / whole).toFixed(0)} %` : '–';
+}
+
+function plural(count, word) {
+  return `${count} ${word}${count === 1 ? '' : 's'}`;
+}
+
+const MARKS = { passed: '✔', failed: '✘', incomplete: '○', unknown: '?' };
+
+function mark(status) {
+  return h('span', { class: `mark ${status}`, role: 'img', 'aria-label': status }, MARKS[status]);
+}
+
+// A diverging scale that the colour-blind can read: blue for more credit than expected, orange for
+// less, and lighter towards nothing. Classes, because the page's policy forbids style attributes.
+const TONES = 10;
+
+function tone(value, largest) {
+  if (!isNumber(value)) return 'a-none';
+  const size = largest > 0 ? Math.min(1, Math.abs(value) / largest) : 0;
+  const step = Math.ceil(size * TONES - 1e-9);
+  if (step <= 0) return 'a-zero';
+  return `a-${value > 0 ? 'plus' : 'minus'}-${step}`;
+}
+
+function legend(largest) {
+  if (!largest) return h('span', { class: 'quiet' }, 'nothing to tell apart: A = 0 or none');
+  const cells = [];
+  for (let i = -TONES; i <= TONES; i++) {
+    cells.push(s('rect', {
+      x: (i + TONES) * 7, y: 0, width: 7, height: 10, class: `fill ${tone(i / TONES, 1)}`,
+    }));
+  }
+  return h('span', { class: 'legend' },
+    `A −${number(largest, 2)}`,
+    s('svg', { width: (2 * TONES + 1) * 7, height: 10, 'aria-hidden': 'true' }, cells),
+    `+${number(largest, 2)}`);
+}
+
+function largestOf(rows) {
+  let largest = 0;
+  for (const row of rows) {
+    for (const value of row) if (Math.abs(value) > largest) largest = Math.abs(value);
+  }
+  return largest;
+}
