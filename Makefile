@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check browser clean
 
 demo: $(VENV)/.base
 	@mkdir -p demo-output
@@ -11,11 +11,23 @@ demo: $(VENV)/.base
 	@echo
 	$(BIN)/rtmc show examples/group.jsonl
 	@echo
+	$(BIN)/rtmc report examples/group.jsonl -o demo-output/report.html
+	@echo
 	@echo "The credit of every step is in demo-output/credit.jsonl, one line a rollout."
-	@echo "Next: $(BIN)/rtmc credit YOUR-ROLLOUTS -o credit.jsonl; $(BIN)/rtmc credit --help"
+	@echo "Open demo-output/report.html in a browser to see the tree, the numbers and the texts."
+	@echo "Next: $(BIN)/rtmc report YOUR-ROLLOUTS -o report.html; $(BIN)/rtmc credit --help"
 
-test: check
+test: check browser
 	$(BIN)/python -m pytest
+
+# The report is tested in a real Chromium; without one those tests are skipped, with the reason.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Chromium for the tests of the report …"; \
+	    { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 \
+	    || echo "Chromium could not be installed: the tests in a browser will be skipped"; \
+	  else echo "No Chromium here: the tests in a browser will be skipped (Debian: apt-get install chromium)"; fi; }
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

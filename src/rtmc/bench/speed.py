@@ -31,7 +31,7 @@ from rtmc.advantages import ESTIMATORS
 from rtmc.batch import Batch
 from rtmc.returns import discounted_returns
 
-__all__ = ["measure", "table"]
+__all__ = ["machine", "measure", "table"]
 
 REPEATS = 5
 # A simple command, which may have an assignment in front.
@@ -62,7 +62,7 @@ def measure(path: str | None, copies: int) -> dict[str, Any]:
         )
         size = once.stat().st_size
     return {
-        "machine": _machine(),
+        "machine": machine(),
         "input": {"rows": len(lines) * copies, "bytes": size, "copies": copies},
         "json_loads_s": median(loads),
         "pipeline_s": median(pipeline),
@@ -102,7 +102,8 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
     yield f"start-up    {figures['start_up_to_import_click']:.2f} × `import click`"
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Name the machine, without anything that names its owner."""
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 

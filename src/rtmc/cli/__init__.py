@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from rtmc import __version__
-from rtmc.cli.bench import merges, speed
+from rtmc.cli.bench import merges, page, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
@@ -67,5 +67,6 @@ def bench() -> None:
 
 bench.add_command(speed)
 bench.add_command(merges)
+bench.add_command(page)
 for command in (credit, show, report, keys, formats, bench):
     main.add_command(command)

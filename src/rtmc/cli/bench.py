@@ -1,8 +1,14 @@
 """``rtmc bench``: measure rtmc itself."""
 
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import click
 
-__all__ = ["merges", "speed"]
+from rtmc.errors import OptionError
+
+__all__ = ["merges", "page", "speed"]
 
 
 @click.command(epilog="Example: rtmc bench speed rollouts.jsonl --copies 20")
@@ -17,7 +23,27 @@ def speed(input_: str, copies: int, as_json: bool) -> None:
     """
     from rtmc.bench.speed import measure, table
 
-    figures = measure(input_ or None, copies)
+    _show(measure(input_ or None, copies), table, as_json)
+
+
+@click.command("report", epilog="Example: rtmc bench report rollouts.jsonl")
+@click.argument("input_", metavar="INPUT")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def page(input_: str, as_json: bool) -> None:
+    """Print what a report costs: size, time to write it, and how the page answers in Chromium.
+
+    INPUT: one file of rollouts. Needs the extra `bench` and a Chromium.
+    """
+    from rtmc.bench.report import measure, table
+
+    if not os.path.isfile(input_):
+        raise OptionError(f"{input_}: no such file; give one file of rollouts")
+    _show(measure(input_), table, as_json)
+
+
+def _show(
+    figures: dict[str, Any], table: Callable[[dict[str, Any]], Iterable[str]], as_json: bool
+) -> None:
     if as_json:
         import msgspec
 

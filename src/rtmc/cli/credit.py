@@ -1,7 +1,6 @@
 """``rtmc credit``: every step its advantage, group after group."""
 
 import gc
-import os
 import signal
 import sys
 from collections import deque
@@ -17,8 +16,9 @@ from rtmc.cli.options import (
     print_skipped,
     progress,
     reading_options,
+    refuse_input,
 )
-from rtmc.errors import FormatError, OutputError
+from rtmc.errors import FormatError
 
 if TYPE_CHECKING:
     from rtmc.config import Config
@@ -69,8 +69,7 @@ def credit(output: str | None, batch_groups: int | None, jobs: int, strict: bool
     config = make_config(given)
     gc.set_threshold(*COLLECTOR)
     reader = make_reader(given)
-    if output and any(_same_file(output, path) for path in reader.paths):
-        raise OutputError(f"{output} is among the inputs; choose another -o")
+    refuse_input(output, reader.paths)
     if not given["grouped"] and not len(reader):
         _explain_nothing(reader)
     found = Diagnostics()
@@ -97,13 +96,6 @@ def credit(output: str | None, batch_groups: int | None, jobs: int, strict: bool
     _report(reader, found, config, output, as_json, to_stdout)
     if strict and reader.report.skipped:
         click.get_current_context().exit(1)
-
-
-def _same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:  # there is no such file yet
-        return False
 
 
 def _explain_nothing(reader: "GroupReader") -> None:

@@ -1,12 +1,13 @@
 """The options that commands share, and what is made of them: a reader and a config."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtmc.errors import OptionError
+from rtmc.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from rtmc.config import Config
@@ -218,3 +219,14 @@ def progress(reader: "GroupReader", quiet: bool = False) -> "Iterable[Group]":
     from tqdm import tqdm
 
     return tqdm(reader, total=reader.total, unit=" groups", leave=False, file=sys.stderr)
+
+
+def refuse_input(output: str | None, inputs: Iterable[str]) -> None:
+    """Refuse to write onto what is read."""
+    for path in inputs:
+        try:
+            same = output is not None and os.path.samefile(output, path)
+        except OSError:  # there is no such file yet
+            continue
+        if same:
+            raise OutputError(f"{output} is among the inputs; choose another -o")

@@ -13,6 +13,7 @@ from rtmc.cli.options import (
     print_skipped,
     progress,
     reading_options,
+    refuse_input,
 )
 from rtmc.errors import FormatError, OptionError
 
@@ -53,18 +54,13 @@ def report(
 
     config = make_config(given)
     name = title or ", ".join(Path(path).name for path in given["inputs"])[:120]
-    credited = _credited(given["inputs"])
-    reader = None if credited else make_reader(given)
-    shown = credited.shown_config if credited else None
+    source = _credited(given["inputs"]) or _Rollouts(make_reader(given), config, problems)
+    refuse_input(output, source.paths)
     wrote = 0
     with open_page(
-        output,
-        credited.config if credited else config,
-        shown_config=shown,
-        title=name,
-        text_limit=text_limit,
+        output, source.config, shown_config=source.shown_config, title=name, text_limit=text_limit
     ) as page:
-        for signed in credited or _signed(reader, config, problems):
+        for signed in source:
             if not problems or signed.group.problem_id in problems:
                 page.add(signed)
                 wrote += 1
@@ -74,14 +70,36 @@ def report(
                 if problems
                 else "no rollout in the input; `rtmc formats` lists what is read"
             )
-    if reader:
-        print_skipped(reader)
-        for warning in reader.report.warnings:
+    if isinstance(source, _Rollouts):
+        print_skipped(source.reader)
+        for warning in source.reader.report.warnings:
             click.echo(f"warning: {warning}", err=True)
-    size = Path(output).stat().st_size
-    click.echo(
-        f"{output}: {wrote} group{'s' * (wrote != 1)}, {size / 1e6:.1f} MB; open it in a browser"
-    )
+    size = Path(output).stat().st_size / 1e6
+    groups = f"{wrote} group{'s' * (wrote != 1)}"
+    click.echo(f"{output}: {groups}, {size:.1f} MB; open it in a browser")
+
+
+class _Rollouts:
+    """The groups of a reader, signed; those of some problems only, if any are named."""
+
+    shown_config: dict[str, Any] | None = None
+
+    def __init__(self, reader: "GroupReader", config: "Config", problems: Sequence[str]) -> None:
+        self.reader = reader
+        self.config = config
+        self.problems = problems
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """What is read."""
+        return self.reader.paths
+
+    def __iter__(self) -> "Iterator[SignedGroup]":
+        from rtmc.report.page.data import sign_group
+
+        for group in progress(self.reader):
+            if not self.problems or group.problem_id in self.problems:
+                yield sign_group(group, self.config)
 
 
 def _credited(inputs: Sequence[str]) -> "Credited | None":
@@ -110,13 +128,3 @@ def _credited(inputs: Sequence[str]) -> "Credited | None":
 
 
 _FITS_ALL = ("inputs", "output", "problems", "title", "text_limit")
-
-
-def _signed(
-    reader: "GroupReader", config: "Config", problems: Sequence[str]
-) -> "Iterator[SignedGroup]":
-    from rtmc.report.page.data import sign_group
-
-    for group in progress(reader):
-        if not problems or group.problem_id in problems:
-            yield sign_group(group, config)
