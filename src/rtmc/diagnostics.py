@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from rtmc.batch import Floats, Ints
 from rtmc.credit import Credit
-from rtmc.tree import build
+from rtmc.tree import Tree, build
 
-__all__ = ["INDEX_RANGES", "Diagnostics", "Overlap", "diagnose", "quadrants"]
+__all__ = ["INDEX_RANGES", "Diagnostics", "Overlap", "diagnose", "overlap_by_index", "quadrants"]
 
 INDEX_RANGES = ((1, 4), (5, 9), (10, 19), (20, None))
 """Ranges of step indices for which overlap is reported; the first step is shared by nature."""
@@ -180,18 +180,42 @@ def _paid(credit: Credit) -> float:
 
 
 def _overlap(credit: Credit, level: int) -> Overlap:
-    steps = credit.steps
-    tree = build(steps, level)
-    first = tree.first_in_state
-    reached_by = np.bincount(tree.state_of_step[first], minlength=tree.n_states)
+    tree = build(credit.steps, level)
+    reached_by = _reached_by(tree)
     actions = np.bincount(tree.state_of_cell, minlength=tree.n_states)
-    shared = reached_by[tree.state_of_step] >= 2
+    shared, time = reached_by[tree.state_of_step] >= 2, credit.steps.time
     return Overlap(
-        shared=tuple(int((shared & here).sum()) for here in _ranges(steps.time)),
-        steps=tuple(int(here.sum()) for here in _ranges(steps.time)),
+        shared=tuple(int((shared & here).sum()) for here in _ranges(time)),
+        steps=tuple(int(here.sum()) for here in _ranges(time)),
         states=tree.n_states,
         singletons=int((reached_by == 1).sum()),
         branching=int((actions >= 2).sum()),
+    )
+
+
+def _reached_by(tree: Tree) -> Ints:
+    """Count the distinct rollouts that reached each state, shape (n_states,)."""
+    return np.bincount(tree.state_of_step[tree.first_in_state], minlength=tree.n_states)
+
+
+def overlap_by_index(credit: Credit, level: int = -1) -> Ints:
+    """Count steps by their index in the rollout: those in shared states, and all.
+
+    All rollouts count, as in ``Overlap``; counts of two credits add up where they are as long.
+
+    Args:
+        credit: of one or several groups.
+        level: which level of its keys.
+
+    Returns:
+        Shape (2, T), T the length of the longest rollout: steps whose state at least two distinct
+        rollouts reached, and all steps.
+    """
+    tree = build(credit.steps, level)
+    shared, time = _reached_by(tree)[tree.state_of_step] >= 2, credit.steps.time
+    length = int(time.max(initial=-1)) + 1
+    return np.stack(
+        [np.bincount(time[shared], minlength=length), np.bincount(time, minlength=length)]
     )
 
 

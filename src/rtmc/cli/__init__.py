@@ -1,4 +1,4 @@
-"""The command line: ``rtmc credit | show | report | keys | formats | bench``.
+"""The command line: ``rtmc credit | show | report | figures | keys | formats | bench``.
 
 Imports of what a command needs stand inside it, so that ``rtmc --help`` is quick. Only here does
 an ``RtmcError`` become one line and exit 2.
@@ -15,6 +15,7 @@ import click
 from rtmc import __version__
 from rtmc.cli.bench import merges, page, speed
 from rtmc.cli.credit import credit
+from rtmc.cli.figures import figures
 from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
 from rtmc.errors import RtmcError
@@ -68,5 +69,5 @@ def bench() -> None:
 bench.add_command(speed)
 bench.add_command(merges)
 bench.add_command(page)
-for command in (credit, show, report, keys, formats, bench):
+for command in (credit, show, report, figures, keys, formats, bench):
     main.add_command(command)

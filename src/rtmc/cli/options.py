@@ -80,17 +80,23 @@ def _count_or_none(
         raise click.BadParameter(f"{value!r} is neither a number nor none") from None
 
 
-reading_options = _options(
-    click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
-    click.option("--format", "format_", type=_Late("NAME", _format_names),
-                 help="Read every file in this format (`rtmc formats` lists them)."),
-    click.option("--outcomes", multiple=True, metavar="PATH",
-                 help="Outcomes by id: report.json, results.json, CSV … Repeatable."),
-    click.option("--group-by", type=click.Choice(["problem", "problem,model"]), default="problem",
-                 show_default=True, help="What makes a group."),
-    click.option("--grouped", is_flag=True,
-                 help="Promise that the rows of a problem are adjacent: one pass, no index."),
-)  # fmt: skip
+def _reading(format_flag: str) -> Callable[..., Any]:
+    """Make the options of what is read; a command that writes formats calls that one otherwise."""
+    return _options(
+        click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
+        click.option(format_flag, "format_", type=_Late("NAME", _format_names),
+                     help="Read every file in this format (`rtmc formats` lists them)."),
+        click.option("--outcomes", multiple=True, metavar="PATH",
+                     help="Outcomes by id: report.json, results.json, CSV … Repeatable."),
+        click.option("--group-by", type=click.Choice(["problem", "problem,model"]),
+                     default="problem", show_default=True, help="What makes a group."),
+        click.option("--grouped", is_flag=True,
+                     help="Promise that the rows of a problem are adjacent: one pass, no index."),
+    )  # fmt: skip
+
+
+reading_options = _reading("--format")
+reading_options_for_pictures = _reading("--input-format")
 
 config_options = _options(
     click.option("--preset", type=click.Choice(["paper"]),

@@ -1,7 +1,7 @@
 // Putting it together: which group and which view, the settings, the theme.
 
 const VIEWS = [['tree', 'Tree'], ['rollouts', 'Rollouts'], ['quadrants', 'Quadrants'], ['keys', 'Why merged']];
-const app = { root: null, group: -1, view: 'tree', parts: null };
+const app = { root: null, group: -1, view: 'tree', parts: null, scrolled: 0 };
 
 async function start() {
   app.root = document.getElementById('app');
@@ -23,6 +23,11 @@ async function start() {
     .map(([name, value]) => `${name} ${value === null ? 'none' : value}`).join(', ');
   store.listeners.push((changed) => { if (app.parts) app.parts.update(changed); });
   window.addEventListener('hashchange', route);
+  window.addEventListener('beforeprint', () => {
+    const line = document.querySelector('.on-paper');
+    if (line) line.textContent = Object.entries(store.settings).map(([name, value]) => `${name} ${value}`).join(', ');
+  });
+  document.body.append(hatching());
   await route();
   document.documentElement.dataset.ready = 'true';
 }
@@ -31,6 +36,7 @@ async function route() {
   const [, word, at, view] = window.location.hash.split('/');
   const index = Number(at);
   if (word === 'group' && Number.isInteger(index) && store.overview.rows[index]) {
+    if (app.group < 0) app.scrolled = window.scrollY;
     app.view = VIEWS.some(([name]) => name === view) ? view : 'tree';
     if (app.group !== index || !app.parts) await showGroup(index);
     else app.parts.go(app.view);
@@ -39,7 +45,7 @@ async function route() {
   app.group = -1;
   app.parts = null;
   app.root.replaceChildren(overviewView((chosen) => { window.location.hash = `#/group/${chosen}/tree`; }));
-  window.scrollTo(0, 0);
+  window.scrollTo(0, app.scrolled);
 }
 
 async function showGroup(index) {
@@ -47,7 +53,10 @@ async function showGroup(index) {
   const group = await openGroup(index);
   app.root.removeAttribute('aria-busy');
   app.group = index;
-  const select = (selection) => { views.detail.show(selection); };
+  const select = (selection, goesBack) => {
+    views.tree.reveal(selection);
+    views.detail.show(selection, goesBack);
+  };
   const selectStep = (i) => {
     const level = levelOf(group);
     select({ state: level.states[i], action: level.actions[i] });
@@ -55,11 +64,11 @@ async function showGroup(index) {
   };
   const views = {
     tree: treeView(group, select),
-    rollouts: compareView(group, selectStep),
+    rollouts: compareView(group, selectStep, select),
     quadrants: quadrantsView(group, selectStep),
     keys: keysView(group),
-    detail: detailView(group, select),
   };
+  views.detail = detailView(group, select, views.tree);
   const row = store.overview.rows[index];
   const tabs = h('div', { role: 'tablist', 'aria-label': 'Views', class: 'tabs' }, VIEWS.map(([name, title]) => h('button', {
     type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': 'view',
@@ -80,9 +89,10 @@ async function showGroup(index) {
       h('a', { href: '#/' }, 'All groups'),
       Object.entries(pairs).map(([name, to]) => (store.overview.rows[to]
         ? h('a', { href: `#/group/${to}/${app.view}` }, name) : null))),
-    h('h2', { class: 'problem' }, h('bdi', {}, oneLine(row.problem, 200))),
-    h('p', { class: 'quiet' }, plural(row.rollouts, 'rollout'), ': ', outcomes(row), ` · ${plural(row.steps, 'step')} · ${row.kind}`),
-    settingsView(group), tabs,
+    h('h2', { class: 'problem', tabindex: '-1' }, h('bdi', {}, oneLine(row.problem, 200))),
+    h('p', { class: 'quiet' }, plural(row.rollouts, 'rollout'), ': ', outcomes(row), ` · ${plural(row.steps, 'step')}`),
+    EXPLAINED[row.kind] ? h('p', { class: 'note' }, EXPLAINED[row.kind]) : null,
+    settingsView(group), h('p', { class: 'on-paper' }), tabs,
     h('div', { class: 'columns' }, panel, views.detail.root)));
   app.parts = {
     go(name) {
@@ -102,7 +112,25 @@ async function showGroup(index) {
   };
   views.detail.show(null);
   app.parts.go(app.view);
+  window.scrollTo(0, 0);
+  app.root.querySelector('.problem').focus({ preventScroll: true });
 }
+
+const EXPLAINED = {
+  'all passed': 'All rollouts that count passed: nothing to tell apart, A = 0 everywhere. The tree still shows where they part and meet.',
+  'none passed': 'No rollout that counts passed: nothing to tell apart, A = 0 everywhere. The tree still shows where they part and meet.',
+  unknown: 'No rollout has an outcome that counts, so no step has credit. The tree still shows where they part and meet.',
+  single: 'Only one rollout has an outcome that counts: nothing to compare it with, A = 0 everywhere.',
+};
+
+const ABOUT = {
+  estimator: 'How advantages are computed. rtmc: Q − V′ on this tree. grpo: one number a rollout. grpo_step: standardised returns.',
+  level: 'What counts as the same state. root: all. work: files changed, test results. content: what the code is now. '
+    + 'coarse: files and operations. paper: operations per file with their texts. full: the whole history.',
+  gamma: 'Discount a step: a reward k steps away counts γ^k.',
+  'n-prior': 'How many visits the prior is worth in V′.',
+  prior: 'What V is drawn to: the group’s success rate, that rate carried to the state’s depth, or nothing.',
+};
 
 // What if: the settings that can be changed here.
 function settingsView(group) {
@@ -117,7 +145,7 @@ function settingsView(group) {
     const inPage = now.estimator in ESTIMATORS;
     const changed = Object.keys(wanted).filter((name) => String(wanted[name]) !== String(now[name]));
     const choice = (id, label, values, value, disabled, apply) => h('span', { class: 'field' }, h('label', { for: id }, label),
-      h('select', { id, disabled, onchange: (event) => { change(apply(event.target.value)); draw(); box.querySelector(`#${id}`).focus(); } },
+      h('select', { id, disabled, title: ABOUT[id], onchange: (event) => { change(apply(event.target.value)); draw(); box.querySelector(`#${id}`).focus(); } },
         values.map((one) => h('option', { value: one, selected: one === value }, one))));
     const amount = (id, label, value, low, high, step, disabled, apply) => {
       const output = h('input', {
@@ -139,7 +167,7 @@ function settingsView(group) {
         change({ [id.replace('-', '_')]: next });
         reset.hidden = false;
       };
-      return h('span', { class: 'field' }, h('label', { for: id }, label), slider, output);
+      return h('span', { class: 'field', title: ABOUT[id] }, h('label', { for: id }, label), slider, output);
     };
     const reset = h('button', {
       type: 'button', onclick: () => { change({ ...wanted }); draw(); },

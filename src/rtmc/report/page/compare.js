@@ -1,8 +1,9 @@
 // Every rollout under every estimator, on one scale of colours.
 
-function compareView(group, selectStep) {
+function compareView(group, selectStep, select) {
   const root = h('div', { class: 'compare' });
-  const live = h('p', { class: 'quiet', role: 'status', 'aria-live': 'polite' });
+  const live = h('p', { class: 'quiet live', role: 'status', 'aria-live': 'polite' });
+  let own = false;
   const order = group.rollouts.map((_, r) => r)
     .sort((a, b) => statusRank(group, -1 - a) - statusRank(group, -1 - b) || a - b);
   const longest = Math.max(1, ...group.rollouts.map((rollout) => rollout.steps));
@@ -16,16 +17,27 @@ function compareView(group, selectStep) {
     const shown = [...sorted.filter((name) => name !== chosen && name !== 'rtmc'), 'rtmc', chosen]
       .filter((name, at, all) => all.indexOf(name) === at);
     const rows = shown.map((name) => creditOf(group, name).advantages);
-    const largest = largestOf(rows.map((row) => Array.from(row).filter((value) => !Number.isNaN(value))));
+    const sizes = rows.map((row) => largestOf([Array.from(row).filter(isNumber)]));
+    const largest = Math.max(...sizes);
     const room = (root.clientWidth || 900) - 150 - 20 * shown.length;
-    const cell = clip(Math.floor(room / shown.length / longest), 4, 20), height = 18;
+    const cell = clip(Math.floor(2 * room / shown.length / longest) / 2, 2, 20);
+    const height = order.length > 30 ? 12 : 18;
+    root.classList.toggle('dense', height === 12);
     root.replaceChildren(
-      h('div', { class: 'tools' }, legend(largest),
-        h('span', { class: 'quiet' }, '● sign differs from ', shown[0], '; hatched: no credit'), live),
+      h('div', { class: 'tools' }, own ? null : legend(largest),
+        h('span', { class: 'quiet legend' }, s('svg', { width: 12, height: 12, 'aria-hidden': 'true' },
+          s('circle', { cx: 6, cy: 6, r: 3, class: 'dots' })), `the sign is not that of ${shown[0]} (both beyond ±${THRESHOLD}); hatched: no credit`),
+        h('span', { class: 'field' }, h('input', {
+          type: 'checkbox', id: 'own-scale', checked: own, onchange: (event) => { own = event.target.checked; draw(); root.querySelector('#own-scale').focus(); },
+        }), h('label', { for: 'own-scale' }, 'each on its own scale'))),
+      live,
       h('div', { class: 'scroll' }, h('div', { class: 'panels' },
         h('div', { class: 'names' }, h('h3', {}, 'Rollout'), h('ul', {}, order.map((r) => h('li', {},
-          mark(group.rollouts[r].status), ' ', h('bdi', {}, oneLine(group.rollouts[r].id, 34)))))),
-        shown.map((name, at) => panel(name, rows[at], at ? rows[0] : null, largest, cell, height)))));
+          mark(group.rollouts[r].status), ' ', h('button', {
+            type: 'button', class: 'link', onclick: () => select({ rollout: r }),
+          }, h('bdi', {}, oneLine(group.rollouts[r].id, 28)))))),
+        h('p', { class: 'quiet axis' }, 'step')),
+        shown.map((name, at) => panel(name, rows[at], at ? rows[0] : null, own ? sizes[at] : largest, cell, height)))));
   }
 
   function panel(name, advantages, reference, largest, cell, height) {
@@ -38,7 +50,8 @@ function compareView(group, selectStep) {
         const kind = tone(advantages[i], largest);
         const box = `M${x},${y}h${cell - (cell > 5 ? 1 : 0)}v${height}h-${cell - (cell > 5 ? 1 : 0)}z`;
         paths.set(kind, (paths.get(kind) || '') + box);
-        if (reference && advantages[i] * reference[i] < 0) {
+        if (reference && advantages[i] * reference[i] < 0
+            && Math.abs(advantages[i]) > THRESHOLD && Math.abs(reference[i]) > THRESHOLD) {
           flips += 1;
           const radius = Math.min(2.4, cell / 2.6);
           dots += `M${x + cell / 2 - radius},${y + height / 2}a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 -${2 * radius},0z`;
@@ -46,12 +59,16 @@ function compareView(group, selectStep) {
       }
     });
     const cursor = s('rect', { class: 'cursor', width: cell + 1, height: height + 2, x: -100, y: 0 });
+    const apart = [5, 10, 20, 50, 100, 200, 500, 1000].find((size) => size * cell > 34) || 2000;
+    const ticks = [...Array(Math.ceil(longest / apart)).keys()].map((k) => s('text', {
+      x: 1 + k * apart * cell + cell / 2, y: order.length * (height + 2) + 14, class: 'tick', 'text-anchor': 'middle',
+    }, k * apart));
     const title = s('title', {});
     const picture = s('svg', {
-      width, height: order.length * (height + 2) + 2, tabindex: '0', role: 'application',
+      width: width + 12, height: order.length * (height + 2) + 18, tabindex: '0', role: 'application',
       'aria-label': `${name}: ${plural(order.length, 'rollout')} by steps${reference ? `, ${flips} signs differ` : ''}. Arrow keys read the cells, Enter opens a step.`,
     }, title, [...paths].map(([kind, d]) => s('path', { d, class: `fill ${kind}` })),
-    s('path', { d: dots, class: 'dots' }), cursor);
+    s('path', { d: dots, class: 'dots' }), ticks, cursor);
     let row = 0, t = -1;
     const say = (i) => `${stepName(group, i)}: ${name} ${signed(advantages[i])}, ${oneLine(shortKey(levelOf(group).actionKeys[levelOf(group).actions[i]]), 80)}`;
     const at = (atRow, atTime) => {

@@ -1,32 +1,54 @@
 // What stands beside the pictures: how a number came about, and the raw texts behind it.
 
-function detailView(group, select) {
-  const body = h('aside', { class: 'detail', 'aria-label': 'Details', 'aria-live': 'off' });
+function detailView(group, select, tree) {
+  const body = h('aside', { class: 'detail', 'aria-label': 'Details' });
+  const before = [];  // what was shown, to go back to
   let shown = null;
 
-  function show(selection) {
+  function show(selection, goesBack) {
+    if (!goesBack && shown !== null && selection !== null) before.push(shown);
+    if (selection === null) before.length = 0;
     shown = selection;
-    const parts = !selection ? [partingsView(group, select)]
-      : selection.chain ? [chainView(group, selection, select)]
-        : selection.action !== undefined ? [cellView(group, selection.state, selection.action, select)]
-          : selection.state !== undefined ? [stateView(group, selection.state, select)]
-            : [rolloutView(group, selection.rollout, select)];
-    body.replaceChildren(
-      selection ? h('button', { type: 'button', class: 'back', onclick: () => select(null) }, '← Where they part') : '',
-      ...parts);
+    draw();
+    body.scrollTop = 0;
+    if (selection === null) return;
+    const heading = body.querySelector('h2');
+    heading.setAttribute('tabindex', '-1');
+    heading.focus({ preventScroll: true });
+    body.scrollIntoView({ block: 'nearest' });
   }
 
-  return { root: body, show, update() { show(shown); } };
+  function draw() {
+    const view = !shown ? partingsView(group, select)
+      : shown.chain ? chainView(group, shown.chain, select, tree)
+        : shown.action !== undefined ? cellView(group, shown.state, shown.action, select)
+          : shown.state !== undefined ? stateView(group, shown.state, select)
+            : rolloutView(group, shown.rollout, select);
+    body.replaceChildren(shown ? h('p', { class: 'back' },
+      before.length ? h('button', { type: 'button', onclick: () => select(before.pop(), true) }, '← Back') : null,
+      h('button', { type: 'button', onclick: () => select(null) }, '← Where they part')) : '', view);
+  }
+
+  // Keys of another level have other numbers: what was chosen is gone.
+  function update(changed) {
+    if (changed && 'level' in changed && shown && shown.rollout === undefined) {
+      select(null);
+      return;
+    }
+    draw();
+  }
+
+  return { root: body, show, update };
 }
 
 function keyText(text) {
-  return h('code', { class: 'key', dir: 'ltr' }, shortKey(text));
+  return h('code', { class: 'key', dir: 'ltr' }, breakable(shortKey(text)));
 }
 
 function cellLink(group, level, state, action, select, text) {
   return h('button', {
     type: 'button', class: 'link', onclick: () => select({ state, action }),
-  }, text || shortKey(level.actionKeys[action], 90));
+  }, breakable(text || shortKey(level.actionKeys[action], 90)));
 }
 
 // --- one action in one state -------------------------------------------------------------------
@@ -78,7 +100,7 @@ function rtmcArithmetic(group, level, state, action, found, select) {
   const count = tree.cells[cell].steps.length;
   const q = cellQ[cell];
   const lines = [
-    line('N(s,a)', `${count} of N(s) = ${here.visits}`),
+    line('N(s,a)', `${count} of N(s) = ${here.visits} (a rollout counts once for each different action)`),
     line('Q(s,a)', `mean return at the first visit = ${number(q, 4)}`),
     line('V(s)', `Σ N(s,a)·Q(s,a) / N(s) = ${number(here.plain, 4)}`),
   ];
@@ -102,7 +124,7 @@ function rtmcArithmetic(group, level, state, action, found, select) {
       + (value === null ? '' : ` → ${signed((q - value) / found.normaliser, 4)}`)));
   }
   const others = cells.length > 1 ? h('div', {},
-    h('h4', {}, 'What else was done in this state'),
+    h('h4', {}, 'All actions in this state'),
     h('table', {}, h('thead', {}, h('tr', {}, ['action', 'N', 'Q', 'A'].map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', {}, [...cells].sort((a, b) => cellQ[b] - cellQ[a]).map((c) => h('tr', { class: c === cell ? 'this' : '' },
         h('td', {}, cellLink(group, level, state, tree.cells[c].action, select)),
@@ -131,7 +153,7 @@ function stepTable(group, steps, found, name) {
     return store.settings.repeats === 'first' ? ' repeat: min(0, A)' : ' repeat';
   };
   const returns = found.returns || computeReturns(group, store.settings.gamma);
-  return h('table', {},
+  return h('table', {}, h('caption', {}, 'The steps behind it'),
     h('thead', {}, h('tr', {}, heads.map((head) => h('th', { scope: 'col' }, head)))),
     h('tbody', {}, steps.map((i) => h('tr', {},
       h('td', {}, mark(group.rollouts[group.rolloutOf[i]].status), ' ',
@@ -200,39 +222,58 @@ function pre(text) {
 
 // --- a chain, a state, a rollout ---------------------------------------------------------------
 
-function chainView(group, selection, select) {
+function chainView(group, chain, select, tree) {
   const level = levelOf(group);
-  const { chain } = selection;
-  const { advantages } = creditOf(group, store.settings.estimator);
+  const steps = chainSteps(group, chain);
+  const first = chain.states[0];
+  const only = chain.rollouts.size === 1 ? group.rollouts[[...chain.rollouts][0]] : null;
+  const toggle = h('button', {
+    type: 'button', onclick: () => {
+      tree.toggle(first);
+      toggle.textContent = tree.isOpen(first) ? 'Fold in the tree' : 'Unfold in the tree';
+    },
+  }, tree.isOpen(first) ? 'Fold in the tree' : 'Unfold in the tree');
   return h('div', {},
-    h('h2', {}, `${plural(chainSteps(group, chain).length, 'step')} in which nothing parts`),
-    h('p', { class: 'quiet' }, `${plural(chain.rollouts.size, 'rollout')}: ${tally(group, chain.rollouts)}`),
-    h('p', {}, h('button', { type: 'button', onclick: selection.unfold }, 'Unfold in the tree')),
-    h('ol', { class: 'steps' }, chainSteps(group, chain).map(({ at }) => h('li', {},
-      h('span', { class: 'value' }, signed(edgeCredit(group, at, advantages).value)), ' ',
+    h('h2', {}, `${plural(steps.length, 'step')} in which nothing parts`),
+    h('p', { class: 'quiet' }, only ? [mark(only.status), ' ', h('bdi', {}, oneLine(only.id, 80))]
+      : `${plural(chain.rollouts.size, 'rollout')}: ${tally(group, chain.rollouts)}`),
+    h('p', {}, toggle),
+    h('ol', { class: 'steps', start: only ? group.time[steps[0].at[0]] : 1 }, steps.map(({ at }) => h('li', {},
+      h('span', { class: 'value' }, signed(worth(group, at).value)), ' ',
       cellLink(group, level, level.states[at[0]], level.actions[at[0]], select)))));
+}
+
+// What was done in each state: state → action → steps.
+function doneIn(group, level) {
+  const states = new Map();
+  for (let i = 0; i < group.n; i++) {
+    const state = level.states[i], action = level.actions[i];
+    if (!states.has(state)) states.set(state, new Map());
+    const actions = states.get(state);
+    if (!actions.has(action)) actions.set(action, []);
+    actions.get(action).push(i);
+  }
+  return states;
+}
+
+function actionRows(group, actions) {
+  return [...actions].map(([action, steps]) => (
+    { action, steps, rollouts: distinct(group, steps), a: worth(group, steps).value }))
+    .sort((a, b) => b.rollouts.size - a.rollouts.size);
 }
 
 function stateView(group, state, select) {
   const level = levelOf(group);
-  const actions = new Map();
-  for (let i = 0; i < group.n; i++) {
-    if (level.states[i] !== state) continue;
-    if (!actions.has(level.actions[i])) actions.set(level.actions[i], []);
-    actions.get(level.actions[i]).push(i);
-  }
-  const { advantages } = creditOf(group, store.settings.estimator);
-  const rows = [...actions.entries()]
-    .map(([action, steps]) => ({ action, steps, rollouts: distinct(group, steps) }))
-    .sort((a, b) => b.rollouts.size - a.rollouts.size);
+  const rows = actionRows(group, doneIn(group, level).get(state));
   return h('div', {},
     h('h2', {}, 'State'), h('p', {}, keyText(level.stateKeys[state])),
-    h('p', { class: 'quiet' }, `reached by ${plural(distinct(group, rows.flatMap((row) => row.steps)).size, 'rollout')}`),
+    h('p', { class: 'quiet' }, `reached by ${plural(distinct(group, rows.flatMap((row) => row.steps)).size, 'rollout')}; `
+      + 'a rollout can appear under several actions'),
     h('table', {}, h('thead', {}, h('tr', {}, ['action', 'rollouts', 'A'].map((name) => h('th', { scope: 'col' }, name)))),
-      h('tbody', {}, rows.map(({ action, steps, rollouts }) => h('tr', {},
+      h('tbody', {}, rows.map(({ action, rollouts, a }) => h('tr', {},
         h('td', {}, cellLink(group, level, state, action, select)),
         h('td', {}, `${rollouts.size} (${tally(group, rollouts)})`),
-        h('td', {}, signed(edgeCredit(group, steps, advantages).value)))))));
+        h('td', {}, signed(a)))))));
 }
 
 function rolloutView(group, r, select) {
@@ -254,45 +295,62 @@ function rolloutView(group, r, select) {
 
 // --- nothing chosen: where rollouts part, and what repeats --------------------------------------
 
+// States in which not all rollouts did the same; those with most at stake first, where anything is.
+function partings(group, level) {
+  const found = [];
+  for (const [state, actions] of doneIn(group, level)) {
+    const done = new Map();
+    for (const [action, steps] of actions) {
+      for (const r of distinct(group, steps)) done.set(r, `${done.get(r) || ''} ${action}`);
+    }
+    if (new Set([...done.values()].map((set) => set.split(' ').sort().join(' '))).size < 2) continue;
+    const rows = actionRows(group, actions);
+    const values = rows.map((row) => row.a).filter(isNumber);
+    const stake = values.length ? (Math.max(...values) - Math.min(...values)) * done.size : 0;
+    const first = Math.min(...rows.flatMap((row) => row.steps).map((i) => group.time[i] * group.n + i));
+    found.push({ state, rows, rollouts: done.size, stake, first: first % group.n });
+  }
+  return found.sort((a, b) => b.stake - a.stake || b.rollouts - a.rollouts || a.state - b.state);
+}
+
+function placeOf(group, level, i) {
+  return group.time[i] ? `At step ${group.time[i]}, after ${shortKey(level.actionKeys[level.actions[i - 1]], 70)}`
+    : 'At the start';
+}
+
+function repeatsIn(group, level) {
+  const seen = new Set(), repeats = new Map();
+  for (let i = 0; i < group.n; i++) {
+    const cell = `${level.states[i]} ${level.actions[i]}`;
+    const own = `${cell} ${group.rolloutOf[i]}`;
+    if (seen.has(own)) {
+      if (!repeats.has(cell)) repeats.set(cell, { state: level.states[i], action: level.actions[i], steps: [] });
+      repeats.get(cell).steps.push(i);
+    }
+    seen.add(own);
+  }
+  return [...repeats.values()].sort((a, b) => b.steps.length - a.steps.length);
+}
+
 function partingsView(group, select) {
   const level = levelOf(group);
-  const { advantages } = creditOf(group, store.settings.estimator);
-  const states = new Map();
-  const repeats = new Map();
-  const seen = new Map();
-  for (let i = 0; i < group.n; i++) {
-    const state = level.states[i], action = level.actions[i], r = group.rolloutOf[i];
-    if (!states.has(state)) states.set(state, new Map());
-    const actions = states.get(state);
-    if (!actions.has(action)) actions.set(action, []);
-    actions.get(action).push(i);
-    const name = `${state} ${action}`;
-    if (seen.get(`${name} ${r}`)) {
-      if (!repeats.has(name)) repeats.set(name, { state, action, steps: [] });
-      repeats.get(name).steps.push(i);
-    }
-    seen.set(`${name} ${r}`, true);
-  }
-  const partings = [...states.entries()].filter(([, actions]) => actions.size > 1).map(([state, actions]) => {
-    const rows = [...actions.entries()].map(([action, steps]) => (
-      { action, steps, rollouts: distinct(group, steps), a: edgeCredit(group, steps, advantages).value }));
-    const all = distinct(group, rows.flatMap((row) => row.steps));
-    const values = rows.map((row) => row.a).filter(isNumber);
-    const stake = values.length ? (Math.max(...values) - Math.min(...values)) * all.size : 0;
-    return { state, rows, all, stake };
-  }).filter(({ all }) => all.size > 1)
-    .sort((a, b) => b.stake - a.stake || b.all.size - a.all.size || a.state - b.state);
-  const repeated = [...repeats.values()].sort((a, b) => b.steps.length - a.steps.length);
+  const found = partings(group, level);
+  const repeated = repeatsIn(group, level);
+  const order = found.some(({ stake }) => stake > 0) ? 'those with most at stake first' : 'the most visited first';
   return h('div', {},
     h('h2', {}, 'Where they part'),
-    partings.length ? h('p', { class: 'quiet' }, `${plural(partings.length, 'state')} in which several rollouts took different actions; those with most at stake first.`)
-      : h('p', { class: 'quiet' }, 'No two rollouts took different actions in one state.'),
-    partings.slice(0, 8).map(({ state, rows, all }) => h('section', { class: 'parting' },
+    h('p', { class: 'quiet' }, found.length
+      ? `${plural(found.length, 'state')} in which not all rollouts did the same, ${order}. A rollout can appear under several actions.`
+      : 'In no state did rollouts do different things.'),
+    found.slice(0, 8).map(({ state, rows, rollouts, first }) => h('section', { class: 'parting' },
       h('h3', {}, h('button', { type: 'button', class: 'link', onclick: () => select({ state }) },
-        shortKey(level.stateKeys[state], 110)), h('span', { class: 'quiet' }, ` ${plural(all.size, 'rollout')}`)),
-      h('ul', { class: 'plain' }, rows.sort((a, b) => b.rollouts.size - a.rollouts.size).slice(0, 8).map((row) => h('li', {},
-        h('span', { class: 'value' }, isNumber(row.a) ? signed(row.a, 2) : '–'), ' ',
-        cellLink(group, level, state, row.action, select), h('span', { class: 'quiet' }, ` ${tally(group, row.rollouts)}`)))))),
+        breakable(placeOf(group, level, first))), h('span', { class: 'quiet' }, ` ${plural(rollouts, 'rollout')}`)),
+      h('p', { class: 'small' }, keyText(level.stateKeys[state])),
+      h('ul', { class: 'plain' }, rows.slice(0, 8).map((row) => h('li', {},
+        h('span', { class: 'value' }, signed(row.a, 2)), ' ',
+        cellLink(group, level, state, row.action, select), h('span', { class: 'quiet' }, ` ${tally(group, row.rollouts)}`)))),
+      rows.length > 8 ? h('p', { class: 'quiet' }, `and ${rows.length - 8} more`) : null)),
+    found.length > 8 ? h('p', { class: 'quiet' }, `and ${plural(found.length - 8, 'state')} more, in the tree`) : null,
     h('h2', {}, 'What repeats'),
     repeated.length ? h('ul', { class: 'plain' }, repeated.slice(0, 8).map(({ state, action, steps }) => h('li', {},
       `${steps.length} × `, cellLink(group, level, state, action, select),

@@ -77,10 +77,29 @@ function plural(count, word) {
   return `${count} ${word}${count === 1 ? '' : 's'}`;
 }
 
+// A key may break behind its separators.
+function breakable(text) {
+  return text.split(/(?<=[|,@/])/).flatMap((part, i) => (i ? [document.createElement('wbr'), part] : [part]));
+}
+
 const MARKS = { passed: '✔', failed: '✘', incomplete: '○', unknown: '?' };
 
+const MEANINGS = {
+  passed: 'passed', failed: 'failed', incomplete: 'incomplete: stopped by a limit',
+  unknown: 'unknown outcome',
+};
+
 function mark(status) {
-  return h('span', { class: `mark ${status}`, role: 'img', 'aria-label': status }, MARKS[status]);
+  return h('span', {
+    class: `mark ${status}`, role: 'img', 'aria-label': status, title: MEANINGS[status],
+  }, MARKS[status]);
+}
+
+// The pattern of steps without credit, for the whole page.
+function hatching() {
+  return s('svg', { width: 0, height: 0, 'aria-hidden': 'true', class: 'defs' }, s('defs', {},
+    s('pattern', { id: 'hatch', width: 4, height: 4, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
+      s('rect', { width: 4, height: 4, class: 'hatch-paper' }), s('rect', { width: 1.2, height: 4, class: 'hatch-line' }))));
 }
 
 // A diverging scale that the colour-blind can read: blue for more credit than expected, orange for
@@ -90,7 +109,7 @@ const TONES = 10;
 function tone(value, largest) {
   if (!isNumber(value)) return 'a-none';
   const size = largest > 0 ? Math.min(1, Math.abs(value) / largest) : 0;
-  const step = Math.ceil(size * TONES - 1e-9);
+  const step = Math.round(size * TONES);
   if (step <= 0) return 'a-zero';
   return `a-${value > 0 ? 'plus' : 'minus'}-${step}`;
 }

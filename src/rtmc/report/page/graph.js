@@ -1,12 +1,15 @@
 // A group merged by state, and where to draw it: nodes are states, edges are actions.
 //
 // A state's parent is the state from which most rollouts first arrive at it, among those that some
-// rollout reaches sooner (so that parents form no cycle). Its column is one more than the largest among the states before it; edges that close a cycle do not count. Ends of
-// rollouts and states without children take the rows 0, 1, 2 … in depth-first order, any other
-// state the middle between its first and last child. A run of states in which nothing parts, joins
-// or ends is folded into one edge. Actions that leave the state as it is belong to the node.
+// rollout reaches sooner (so that parents form no cycle). Its column is one more than the largest
+// among the states before it; edges that close a cycle do not count. Ends of rollouts and states
+// without children take the rows 0, 1, 2 … in depth-first order, any other state the middle between
+// its first and last child; in groups of many rollouts it stands in line with the first, so that
+// the most travelled path is straight. A run of states in which nothing parts, joins or ends is
+// folded into one edge. Actions that leave the state as it is belong to the node.
 
 const FOLD_FROM = 3;
+const MANY = 20;
 
 // Nodes with their outgoing edges; an edge is one (state, action, target), an end mark the target
 // −1 − rollout of a last step.
@@ -105,8 +108,8 @@ function childrenOf(group, nodes, parent, roots) {
 function fold(group, nodes, children, parent, unfolded) {
   const inner = new Set();
   for (const node of nodes.values()) {
-    const single = node.entries === 1 && node.after.size === 1 && node.out.size === 1
-      && node.ends.length === 0 && parent.get(node.state) !== null;
+    const single = node.entries === 1 && node.out.size === 1
+      && node.after.size + node.ends.length === 1 && parent.get(node.state) !== null;
     if (single) inner.add(node.state);
   }
   const edges = [];
@@ -170,6 +173,7 @@ function place(group, drawn, roots) {
   };
   // depth first, without recursion: rollouts may be long
   let rows = 0;
+  const many = group.rollouts.length > MANY;
   const topological = [];
   const isBack = new Set();
   for (const root of roots) {
@@ -194,10 +198,10 @@ function place(group, drawn, roots) {
       if (!list.length) {
         row.set(state, rows);
         rows += 1;
-      } else row.set(state, (row.get(list[0]) + row.get(list[list.length - 1])) / 2);
+      } else row.set(state, (row.get(list[0]) + row.get(list[many ? 0 : list.length - 1])) / 2);
       stack.pop();
       const above = stack.length ? stack[stack.length - 1][0] : null;
-      rows += ((entries.get(`${above}>${state}`) || 1) - 1) / 2;
+      rows += (entries.get(`${above}>${state}`) || 1) - 1;
     }
   }
   // columns: longest path over the edges that close no cycle

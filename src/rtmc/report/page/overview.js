@@ -14,19 +14,26 @@ const COLUMNS = [
   },
   {
     name: 'Branching', key: (row) => row.branching, show: (row) => row.branching,
-    title: 'States in which at least two different actions were taken',
+    title: 'States in which at least two different actions were taken, by one rollout or several',
+  },
+  {
+    name: 'Partings', key: (row) => row.partings, show: (row) => row.partings,
+    title: 'States in which not all rollouts that came by did the same',
   },
   {
     name: 'Winners’ A < 0', key: (row) => (row.winnerSteps ? row.winnerNegative / row.winnerSteps : -1),
     show: (row) => percent(row.winnerNegative, row.winnerSteps),
     title: 'Share of the steps of passing rollouts that got less than nothing',
   },
-  { name: 'Largest |A|', key: (row) => row.largest ?? -1, show: (row) => (row.kind === 'mixed' ? number(row.largest, 2) : '–') },
+  { name: 'Largest |A|', key: (row) => (row.kind === 'mixed' ? row.largest : -1), show: (row) => (row.kind === 'mixed' ? number(row.largest, 2) : '–') },
 ];
+
+// How the table is sorted and filtered; kept while a group is looked at.
+const table = { sort: null, down: true, words: '', kind: 'all' };
 
 const KINDS = [
   ['all', 'all groups'], ['mixed', 'mixed outcomes'], ['all passed', 'all passed'],
-  ['none passed', 'none passed'], ['unknown', 'no known outcome'], ['single', 'one rollout'],
+  ['none passed', 'none passed'], ['unknown', 'no outcome that counts'], ['single', 'one that counts'],
 ];
 
 function outcomes(row) {
@@ -37,13 +44,17 @@ function outcomes(row) {
 
 function overviewView(open) {
   const { rows, totals, curve } = store.overview;
-  const shown = { sort: 0, down: false, words: '', kind: 'all' };
+  const shown = table;
+  if (shown.sort === null) {  // where credit is, first
+    shown.sort = new Set(rows.map((row) => row.kind)).size > 1 ? COLUMNS.length - 1 : 0;
+    shown.down = shown.sort > 0;
+  }
   const body = h('tbody', {});
   const count = h('p', { class: 'quiet', role: 'status' });
   const heads = COLUMNS.map((column, at) => h('th', { scope: 'col', title: column.title },
     h('button', { type: 'button', onclick: () => sortBy(at) }, column.name)));
   const search = h('input', {
-    type: 'search', id: 'search', placeholder: 'Problem …', oninput: (event) => {
+    type: 'search', id: 'search', placeholder: 'Problem …', value: shown.words, oninput: (event) => {
       shown.words = event.target.value.toLowerCase();
       fillRows();
     },
@@ -52,7 +63,7 @@ function overviewView(open) {
   const kinds = h('select', {
     id: 'kind', onchange: (event) => { shown.kind = event.target.value; fillRows(); },
   }, KINDS.filter(([kind]) => kind === 'all' || present.has(kind)).map(([kind, name]) => (
-    h('option', { value: kind },
+    h('option', { value: kind, selected: kind === shown.kind },
       `${name} (${rows.filter((row) => kind === 'all' || row.kind === kind).length})`))));
 
   function sortBy(at) {
@@ -114,11 +125,11 @@ function totalsView(totals) {
 // Share of the steps with one index whose state several rollouts reached, a line a level.
 function curveView(curve) {
   const levels = Object.keys(curve.shared).filter((level) => level !== 'root');
-  // beyond the last index that a fifth of the longest column still has, a share says little
+  // where a fifth of the steps of the fullest index are left, and fewer than ten, a share says little
   const most = Math.max(0, ...curve.steps);
   let end = curve.steps.length;
-  while (end > 2 && curve.steps[end - 1] < Math.min(10, most)) end -= 1;
-  const width = 640, height = 190, left = 44, bottom = 26, right = 74;
+  while (end > 2 && curve.steps[end - 1] < Math.min(10, Math.ceil(most / 5))) end -= 1;
+  const width = 640, height = 200, left = 44, bottom = 36, right = 12;
   const x = (t) => left + (width - left - right) * t / Math.max(end - 1, 1);
   const y = (share) => 8 + (height - bottom - 8) * (1 - share);
   const lines = levels.map((level, at) => {
@@ -128,11 +139,6 @@ function curveView(curve) {
     }
     return { level, at, points };
   });
-  const labels = lines.filter((line) => line.points.length)
-    .map((line) => ({ ...line, y: line.points[line.points.length - 1][1] }))
-    .sort((a, b) => a.y - b.y);
-  labels.forEach((label, i) => { if (i) label.y = Math.max(label.y, labels[i - 1].y + 12); });
-  const over = Math.max(0, (labels.length ? labels[labels.length - 1].y : 0) - (height - bottom));
   const apart = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((size) => end / size <= 9) || 5000;
   const ticks = [...Array(Math.ceil(end / apart)).keys()].map((i) => i * apart);
   const table = levels.map((level) => `${level}: ${[1, 5, 10, 20].filter((t) => t < end)
@@ -141,6 +147,9 @@ function curveView(curve) {
     h('h2', {}, 'Where rollouts still meet'),
     h('p', { class: 'quiet' },
       'Share of steps whose state at least two rollouts of the group reached, by step index.'),
+    h('p', { class: 'curve-names' }, lines.map(({ level, at }) => h('span', { class: 'legend' },
+      s('svg', { width: 30, height: 10, 'aria-hidden': 'true' },
+        s('line', { x1: 0, x2: 30, y1: 5, y2: 5, class: `curve-line line-${at % 7}` })), oneLine(level, 24)))),
     h('div', { class: 'scroll' }, s('svg', {
       viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `Overlap. ${table.join('; ')}`,
     },
@@ -148,12 +157,10 @@ function curveView(curve) {
       s('line', { x1: left, x2: width - right, y1: y(share), y2: y(share), class: 'grid' }),
       s('text', { x: left - 6, y: y(share) + 4, 'text-anchor': 'end' }, `${share * 100} %`),
     ]),
-    ticks.map((t) => s('text', { x: x(t), y: height - 8, 'text-anchor': 'middle' }, t)),
+    ticks.map((t) => s('text', { x: x(t), y: height - 20, 'text-anchor': 'middle' }, t)),
+    s('text', { x: width / 2, y: height - 4, 'text-anchor': 'middle' }, 'step'),
     lines.map(({ points, at }) => s('polyline', {
       points: points.map((p) => p.map((v) => v.toFixed(1)).join(',')).join(' '),
       class: `curve-line line-${at % 7}`,
-    })),
-    labels.map(({ level, at, y: labelY }) => s('text', {
-      x: width - right + 6, y: labelY + 4 - over, class: `line-text line-${at % 7}`,
-    }, oneLine(level, 14))))));
+    })))));
 }

@@ -41,6 +41,7 @@ class Overview(msgspec.Struct):
                 "states": overlap.states,
                 "singletons": overlap.singletons,
                 "branching": overlap.branching,
+                "partings": _partings(signed, computed),
                 "winnerSteps": found.winner_steps,
                 "winnerNegative": found.winner_negative,
                 "largest": float(sizes.max(initial=0.0)) if len(sizes) else None,
@@ -81,6 +82,19 @@ class Overview(msgspec.Struct):
                 "shared": {level: counts.tolist() for level, counts in self.shared.items()},
             },
         }
+
+
+def _partings(signed: SignedGroup, computed: Credit) -> int:
+    """Count the states in which not all rollouts that came by did the same things."""
+    keys = next(k for k in signed.keys if k.level == ",".join(computed.levels))
+    done: dict[int, dict[int, set[int]]] = {}
+    rows = zip(
+        keys.states.tolist(), computed.steps.rollout_of_step.tolist(), keys.actions.tolist(),
+        strict=True,
+    )  # fmt: skip
+    for state, rollout, action in rows:
+        done.setdefault(state, {}).setdefault(rollout, set()).add(action)
+    return sum(len({frozenset(a) for a in by.values()}) > 1 for by in done.values())
 
 
 def _kind(found: Diagnostics) -> str:

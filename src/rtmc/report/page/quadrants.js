@@ -61,6 +61,9 @@ function quadrantsView(group, selectStep) {
       h('div', { class: 'bars' }, Object.entries(steps).map(([of, found]) => barView(of, found))),
       list);
     if (chosen) openList(...chosen);
+    if (!group.rewards.some(isNumber)) {
+      root.replaceChildren(h('p', { class: 'note' }, 'No rollout of this group has an outcome that counts, so no step has credit to compare.'));
+    }
   }
 
   function barView(of, found) {

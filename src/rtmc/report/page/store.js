@@ -62,6 +62,21 @@ function creditOf(group, name) {
   return group.found.get(kept);
 }
 
+// The credit of some steps of one action in one state: the mean of the first visits, where the
+// estimator tells them from repeats.
+function worth(group, steps) {
+  const found = creditOf(group, store.settings.estimator);
+  const firsts = found.tree ? steps.filter((i) => found.tree.firstInCell[i]) : steps;
+  const values = (firsts.length ? firsts : steps).map((i) => found.advantages[i]).filter(isNumber);
+  return { value: values.length ? mean(values) : NaN, differ: new Set(values).size > 1 };
+}
+
+function tally(group, rollouts) {
+  const count = { passed: 0, failed: 0, incomplete: 0, unknown: 0 };
+  for (const r of rollouts) count[group.rollouts[r].status] += 1;
+  return Object.entries(count).filter(([, n]) => n).map(([status, n]) => `${n} ${status}`).join(', ');
+}
+
 function estimatorNames(group) {
   return [...Object.keys(ESTIMATORS), ...Object.keys(group.given)];
 }

@@ -1,26 +1,13 @@
 // The tree: a group merged by state, root left, coloured by advantage.
 
-const COLUMN = 216, ROW = 34, BEND = 40, MARGIN = 26;
-
-function edgeCredit(group, steps, advantages) {
-  const values = steps.map((i) => advantages[i]).filter((value) => !Number.isNaN(value));
-  return { value: values.length ? mean(values) : NaN, differ: new Set(values).size > 1 };
-}
-
-function tally(group, rollouts) {
-  const count = {};
-  for (const r of rollouts) {
-    const { status } = group.rollouts[r];
-    count[status] = (count[status] || 0) + 1;
-  }
-  return Object.entries(count).map(([status, n]) => `${n} ${status}`).join(', ');
-}
+const COLUMN = 232, ROW = 34, BEND = 40, MARGIN = 44, LETTER = 7.1;
+const SMALLEST = 0.75;  // the first view does not shrink below this
 
 function treeView(group, select) {
-  const view = { picked: null, unfolded: new Set(), zoom: 1, x: 0, y: 0, moved: false };
+  const view = { picked: null, unfolded: new Set(), chosen: null, zoom: 1, x: 0, y: 0, moved: false, fitted: false };
   const level = () => levelOf(group);
   const canvas = s('svg', {
-    class: 'tree', role: 'application', tabindex: '0',
+    class: 'tree', role: 'application', tabindex: '0', width: '100%',
     'aria-label': 'Tree of states and actions. Arrow keys go from edge to edge, Enter opens one, '
       + 'plus and minus zoom, 0 fits, shift and arrow keys move the picture.',
   });
@@ -28,79 +15,110 @@ function treeView(group, select) {
   canvas.append(scene);
   const status = h('p', { class: 'quiet', role: 'status', 'aria-live': 'polite' });
   const key = h('span', {});
-  let drawn = null, items = [], focus = -1, chosen = null;
+  let drawn = null, items = [], focus = -1;
+  const X = (column) => MARGIN + column * COLUMN;
+  const Y = (row) => MARGIN + row * ROW;
+  const place = (id) => [X(drawn.column.get(id)), Y(drawn.row.get(id))];
 
   function draw() {
     drawn = layOut(group, level(), view.unfolded);
     items = [];
     focus = -1;
-    const lines = [], labels = [], points = [];
-    const X = (column) => MARGIN + column * COLUMN;
-    const Y = (row) => MARGIN + row * ROW;
     const bundles = new Map();
-    const place = (id) => [X(drawn.column.get(id)), Y(drawn.row.get(id))];
     for (const edge of drawn.edges) {
-      const [x1, y1] = place(edge.from);
-      const [x2, target] = place(edge.to);
       const bundle = `${edge.from}>${edge.to}`;
       const nth = bundles.get(bundle) || 0;
       bundles.set(bundle, nth + 1);
-      const y2 = target + (ROW / 2) * nth;
-      const isTree = drawn.isTree(edge);
-      const width = 1.4 + 1.5 * Math.sqrt(edge.rollouts.size);
-      const end = x2 - (edge.to < 0 ? 8 : 6);
-      const bend = isTree
-        ? `M${x1},${y1}C${x1 + BEND * 0.6},${y1} ${x1 + BEND * 0.3},${y2} ${x1 + BEND},${y2}`
-        : `M${x1},${y1}C${x1 + COLUMN * 0.6},${y1} ${x2 - COLUMN * 0.6},${y2 + ROW * 0.4} ${x2},${target}`;
-      const tail = nth ? `L${end - 10},${y2}L${end},${target}` : `L${end},${y2}`;
-      const line = s('path', {
-        d: isTree && !edge.chain ? bend + tail : bend,
-        class: `edge ${isTree ? '' : 'again'}`, 'stroke-width': width.toFixed(2),
-      });
-      const hit = s('path', { d: isTree ? bend + tail : bend, class: 'hit' });
-      const strip = edge.chain ? stripOf(edge, x1 + BEND, end, y2, width) : [];
-      const badge = edge.to >= 0 && drawn.nodes.get(edge.to).stays.length ? 3 : 0;
-      const text = isTree ? s('text', { x: x1 + BEND + 2, y: y2 - width / 2 - 4, class: 'label' }) : null;
-      const item = {
-        edge, line, strip, text, room: Math.floor((end - x1 - BEND) / 6.3) - badge,
-        column: drawn.column.get(edge.to), row: drawn.row.get(edge.to) + nth / 10,
-      };
-      item.node = s('g', {
-        class: 'item', tabindex: '-1', role: 'button',
-        onclick: () => { if (!view.moved) open(item); },
-        onfocus: () => { focus = items.indexOf(item); },
-      }, line, strip.map((part) => part.node), hit, text);
-      items.push(item);
-      lines.push(item.node);
+      items.push(drawn.isTree(edge) ? edgeItem(edge, nth) : returningItem(edge));
     }
+    const points = [];
     for (const state of drawn.order.keys()) {
       const [x, y] = place(state);
-      const stays = drawn.nodes.get(state).stays;
       points.push(s('circle', {
-        cx: x, cy: y, r: 5, class: 'state', onclick: () => { if (!view.moved) select({ state }); },
+        cx: x, cy: y, r: 5.5, class: 'state', onclick: () => { if (!view.moved) select({ state }); },
       }, s('title', {}, shortKey(level().stateKeys[state], 400))));
-      if (stays.length) {
-        points.push(s('text', {
-          x, y: y - 9, class: 'stays', 'text-anchor': 'middle',
-          onclick: () => { if (!view.moved) select({ state }); },
-        }, `↻${stays.length}`, s('title', {}, `${plural(stays.length, 'step')} here that leave the state as it is`)));
-      }
+      if (drawn.nodes.get(state).stays.length) items.push(stayItem(state, x, y));
     }
     group.rollouts.forEach((rollout, r) => {
       if (!drawn.row.has(-1 - r)) return;
       const [x, y] = place(-1 - r);
-      points.push(s('text', { x, y: y + 4.5, class: `end ${rollout.status}`, 'text-anchor': 'middle' },
-        MARKS[rollout.status], s('title', {}, rollout.status)));
-      labels.push(s('text', { x: x + 12, y: y + 4, class: 'name', 'data-rollout': r },
-        oneLine(rollout.id, 36)));
+      points.push(s('g', { class: 'ending', 'data-rollout': r, onclick: () => { if (!view.moved) pick(r); } },
+        s('text', { x, y: y + 5.5, class: `end ${rollout.status}`, 'text-anchor': 'middle' }, MARKS[rollout.status]),
+        s('text', { x: x + 14, y: y + 4, class: 'name' }, oneLine(rollout.id, 36)),
+        s('title', {}, `${oneLine(rollout.id, 200)}: ${rollout.status}`)));
     });
     items.sort((a, b) => a.column - b.column || a.row - b.row);
-    scene.replaceChildren(...lines, ...points, ...labels);
+    const below = items.filter((item) => item.returns), above = items.filter((item) => !item.returns);
+    scene.replaceChildren(...[...below, ...above].map((item) => item.node), ...points);
     if (items.length) items[0].node.setAttribute('tabindex', '0');
+    resize();
     paint();
-    const note = group.n ? `${plural(drawn.order.size, 'state')} and ${plural(drawn.edges.length, 'edge')} drawn`
+    status.textContent = group.n
+      ? `${plural(drawn.order.size, 'state')} and ${plural(drawn.edges.length, 'edge')} drawn`
       : 'No rollout of this group has a step.';
-    status.textContent = note;
+  }
+
+  // One edge along its own row: a bend, then a straight line with the label above it.
+  function edgeItem(edge, nth) {
+    const [x1, y1] = place(edge.from);
+    const [x2, target] = place(edge.to);
+    const y2 = target + ROW * nth;
+    const width = 1.4 + 1.5 * Math.sqrt(edge.rollouts.size);
+    const end = x2 - (edge.to < 0 ? 10 : 6);
+    const bend = `M${x1},${y1}C${x1 + BEND * 0.6},${y1} ${x1 + BEND * 0.3},${y2} ${x1 + BEND},${y2}`;
+    const tail = nth ? `L${end - 24},${y2}L${end},${target}` : `L${end},${y2}`;
+    return item(edge, {
+      line: s('path', { d: edge.chain ? bend : bend + tail, 'stroke-width': width.toFixed(2) }),
+      hit: s('path', { d: bend + tail, class: 'hit' }),
+      strip: edge.chain ? stripOf(edge, x1 + BEND, end, y2, width) : [],
+      text: s('text', { x: x1 + BEND + 2, y: (y2 - width / 2 - 4.5).toFixed(1), class: 'label' }),
+      room: Math.floor((end - (nth ? 24 : 0) - x1 - BEND) / LETTER),
+      column: drawn.column.get(edge.to),
+      row: drawn.row.get(edge.to) + nth,
+    });
+  }
+
+  // An edge to a state that was reached another way: bowed below the rows it crosses.
+  function returningItem(edge) {
+    const [x1, y1] = place(edge.from);
+    const [x2, y2] = place(edge.to);
+    const low = Math.max(y1, y2) + ROW * 1.1, reach = Math.max(70, Math.abs(x2 - x1) * 0.3);
+    const d = `M${x1},${y1}C${x1 + reach},${low} ${x2 - reach},${low} ${x2},${y2}`;
+    return item(edge, {
+      line: s('path', { d, 'stroke-width': (1.2 + Math.sqrt(edge.rollouts.size)).toFixed(2) }),
+      hit: s('path', { d, class: 'hit' }),
+      strip: [],
+      text: s('text', {
+        x: (x1 + x2) / 2, y: ((y1 + y2) / 8 + low * 0.75 - 4).toFixed(1), class: 'label', 'text-anchor': 'middle',
+      }),
+      room: 26,
+      column: drawn.column.get(edge.from) + 1,
+      row: Math.max(drawn.row.get(edge.from), drawn.row.get(edge.to)) + 0.6,
+      returns: true,
+    });
+  }
+
+  // The steps that leave a state as it is.
+  function stayItem(state, x, y) {
+    const edge = { from: state, to: state, steps: drawn.nodes.get(state).stays };
+    edge.rollouts = distinct(group, edge.steps);
+    return item(edge, {
+      line: null, strip: [],
+      // below the line that leads here, where nothing else is
+      hit: s('rect', { x: x - 64, y: y + 4, width: 60, height: 16, class: 'hit' }),
+      text: s('text', { x: x - 7, y: y + 16, class: 'stays', 'text-anchor': 'end' }),
+      column: drawn.column.get(state), row: drawn.row.get(state) - 0.3, stays: true,
+    });
+  }
+
+  function item(edge, parts) {
+    const made = { edge, ...parts, title: s('title', {}) };
+    made.node = s('g', {
+      tabindex: '-1', role: 'button',
+      onclick: () => { if (!view.moved) open(made); },
+      onfocus: () => { focus = items.indexOf(made); },
+    }, made.title, made.line, made.strip.map((part) => part.node), made.hit, made.text);
+    return made;
   }
 
   function stripOf(edge, from, to, y, width) {
@@ -118,48 +136,84 @@ function treeView(group, select) {
   // Colours and numbers, which change with the settings; the picture stays.
   function paint() {
     const { advantages } = creditOf(group, store.settings.estimator);
-    const largest = largestOf([Array.from(advantages).filter((value) => !Number.isNaN(value))]);
-    for (const item of items) {
-      const { edge } = item;
-      const found = edgeCredit(group, edge.steps, advantages);
-      const lit = view.picked === null || edge.rollouts.has(view.picked);
-      item.line.setAttribute('class',
-        `edge line-tone ${drawn.isTree(edge) ? '' : 'again'} ${tone(found.value, largest)}`);
-      item.node.setAttribute('class', `item ${lit ? '' : 'dim'} ${view.picked !== null && lit ? 'lit' : ''} ${item === chosen ? 'chosen' : ''}`);
-      for (const part of item.strip) {
-        part.node.setAttribute('class', `fill ${tone(edgeCredit(group, part.at, advantages).value, largest)}`);
-      }
-      const name = edge.chain
-        ? `${plural(item.strip.length, 'step')}`
-        : level().actionKeys[level().actions[edge.steps[0]]];
-      const worth = isNumber(found.value) && largest > 0
-        ? `${found.differ ? '~' : ''}${signed(found.value, 2)}` : `×${edge.rollouts.size}`;
-      if (item.text) item.text.textContent = `${worth} ${shortAction(name, item.room - worth.length - 1)}`;
-      item.node.setAttribute('aria-label', `${edge.chain ? 'Folded chain of ' : ''}${shortKey(name, 120)}, taken by `
-        + `${plural(edge.rollouts.size, 'rollout')} (${tally(group, edge.rollouts)}), `
-        + `advantage ${isNumber(found.value) ? signed(found.value) : 'none'}`);
-    }
-    scene.querySelectorAll('[data-rollout]').forEach((name) => name.classList.toggle(
-      'dim', view.picked !== null && Number(name.getAttribute('data-rollout')) !== view.picked));
+    const largest = largestOf([Array.from(advantages).filter(isNumber)]);
+    for (const one of items) paintItem(one, largest);
+    scene.querySelectorAll('.ending').forEach((ending) => ending.classList.toggle(
+      'dim', view.picked !== null && Number(ending.getAttribute('data-rollout')) !== view.picked));
     key.replaceChildren(legend(largest));
   }
 
-  function open(item) {
-    const { edge } = item;
-    chosen = item;
-    items.forEach((other) => other.node.classList.toggle('chosen', other === item));
-    if (edge.chain) {
-      select({ chain: edge, unfold: () => unfold(edge.states[0]) });
-    } else select({ state: edge.from, action: level().actions[edge.steps[0]] });
+  function paintItem(one, largest) {
+    const { edge } = one;
+    const lit = view.picked === null || edge.rollouts.has(view.picked);
+    one.node.setAttribute('class', `item ${lit ? '' : 'dim'} ${view.picked !== null && lit ? 'lit' : ''} ${
+      isChosen(one) ? 'chosen' : ''}`);
+    const found = one.stays ? strongest(edge.steps) : worth(group, edge.steps);
+    const value = isNumber(found.value) && largest > 0 ? `${found.differ ? '≈' : ''}${signed(found.value, 2)}` : '';
+    const name = one.stays ? `↻${edge.steps.length}` : edge.chain ? plural(one.strip.length, 'step')
+      : level().actionKeys[level().actions[edge.steps[0]]];
+    if (one.line) {
+      one.line.setAttribute('class', `edge line-tone ${one.returns ? 'again' : ''} ${tone(found.value, largest)}`);
+    }
+    for (const part of one.strip) {
+      part.node.setAttribute('class', `fill ${tone(worth(group, part.at).value, largest)}`);
+    }
+    const front = value || (one.stays ? '' : `×${edge.rollouts.size}`);
+    one.text.textContent = one.stays ? `${name} ${front}`.trim()
+      : `${front} ${shortAction(name, one.room - front.length - 1)}`;
+    const said = one.stays
+      ? `${plural(edge.steps.length, 'step')} that ${edge.steps.length === 1 ? 'leaves' : 'leave'} the state as it is, by ${
+        plural(edge.rollouts.size, 'rollout')}, strongest advantage ${signed(found.value)}`
+      : `${edge.chain ? 'Folded chain of ' : ''}${shortKey(name, 160)}, taken by ${plural(edge.rollouts.size, 'rollout')} (${
+        tally(group, edge.rollouts)}), advantage ${isNumber(found.value) ? signed(found.value) : 'none'}`;
+    one.node.setAttribute('aria-label', said);
+    one.title.textContent = said;
   }
 
-  function unfold(state) {
-    if (view.unfolded !== 'all') view.unfolded.add(state);
-    draw();
+  // Of the steps that stay, the one with most credit or blame.
+  function strongest(steps) {
+    const cells = new Map();
+    for (const i of steps) {
+      if (!cells.has(level().actions[i])) cells.set(level().actions[i], []);
+      cells.get(level().actions[i]).push(i);
+    }
+    let best = { value: NaN, differ: false };
+    for (const own of cells.values()) {
+      const found = worth(group, own);
+      if (isNumber(found.value) && !(Math.abs(found.value) <= Math.abs(best.value))) best = found;
+    }
+    return { value: best.value, differ: false };
+  }
+
+  function isChosen({ edge, stays }) {
+    const { chosen } = view;
+    if (!chosen) return false;
+    if (chosen.chain) return edge.chain && edge.states[0] === chosen.chain.states[0];
+    if (chosen.action === undefined) return stays && chosen.state === edge.from;
+    return edge.steps.some((i) => level().states[i] === chosen.state && level().actions[i] === chosen.action);
+  }
+
+  function open({ edge, stays }) {
+    if (edge.chain) select({ chain: edge });
+    else if (stays) select({ state: edge.from });
+    else select({ state: edge.from, action: level().actions[edge.steps[0]] });
+  }
+
+  function pick(r) {
+    view.picked = view.picked === r ? null : r;
+    pressed();
+    paint();
+    select(view.picked === null ? null : { rollout: r });
+  }
+
+  function pressed() {
+    list.querySelectorAll('button').forEach((button) => button.setAttribute(
+      'aria-pressed', String(Number(button.dataset.rollout) === view.picked)));
   }
 
   function move() {
     scene.setAttribute('transform', `translate(${view.x.toFixed(1)},${view.y.toFixed(1)}) scale(${view.zoom.toFixed(4)})`);
+    canvas.classList.toggle('far', view.zoom < 0.5);
   }
 
   function zoomTo(zoom, cx, cy) {
@@ -170,47 +224,64 @@ function treeView(group, select) {
     move();
   }
 
-  function fit(whole) {
-    const width = (drawn.columns) * COLUMN + 180, height = Math.max(drawn.rows, 1) * ROW + 2 * MARGIN;
+  function zoomBy(factor) {
     const room = canvas.getBoundingClientRect();
+    zoomTo(view.zoom * factor, room.width / 2, room.height / 2);
+  }
+
+  const extent = () => [
+    MARGIN + Math.max(drawn.columns - 1, 0) * COLUMN + 170, Math.max(drawn.rows - 1, 0) * ROW + 2.4 * MARGIN];
+
+  function resize() {
+    const most = Math.max(window.innerHeight - 340, 300);
+    canvas.setAttribute('height', clip(extent()[1] + 20, 220, most).toFixed(0));
+  }
+
+  function fit(whole) {
+    const [width, height] = extent();
+    const room = canvas.getBoundingClientRect();
+    if (!room.width) return;
+    view.fitted = true;
     const both = Math.min(room.width / width, room.height / height);
-    view.zoom = clip(whole ? both : Math.max(both, 0.75), 0.03, 1);
+    view.zoom = clip(whole ? both : Math.max(both, SMALLEST), 0.03, 1);
     view.x = 0;
-    const root = drawn.roots.length ? MARGIN + drawn.row.get(drawn.roots[0]) * ROW : 0;
+    const root = drawn.roots.length ? Y(drawn.row.get(drawn.roots[0])) : 0;
     view.y = height * view.zoom <= room.height ? (room.height - height * view.zoom) / 2
       : clip(room.height / 2 - root * view.zoom, room.height - height * view.zoom, 0);
     move();
   }
 
-  function goTo(at) {
-    if (at < 0 || at >= items.length) return;
-    items[focus >= 0 ? focus : 0].node.setAttribute('tabindex', '-1');
-    focus = at;
-    const { node, column, row } = items[at];
-    node.setAttribute('tabindex', '0');
-    node.focus({ preventScroll: true });
+  // Bring a place of the picture into sight.
+  function bring(column, row) {
     const room = canvas.getBoundingClientRect();
-    const x = (MARGIN + (column - 0.5) * COLUMN) * view.zoom + view.x;
-    const y = (MARGIN + row * ROW) * view.zoom + view.y;
-    if (x < 40 || x > room.width - 100) view.x += room.width / 2 - x;
+    const x = X(column - 0.5) * view.zoom + view.x, y = Y(row) * view.zoom + view.y;
+    if (x < 60 || x > room.width - 100) view.x += room.width / 2 - x;
     if (y < 30 || y > room.height - 30) view.y += room.height / 2 - y;
     move();
   }
 
+  function goTo(at) {
+    if (at < 0 || at >= items.length) return;
+    items[Math.max(focus, 0)].node.setAttribute('tabindex', '-1');
+    focus = at;
+    items[at].node.setAttribute('tabindex', '0');
+    items[at].node.focus({ preventScroll: true });
+    bring(items[at].column, items[at].row);
+  }
+
   function neighbour(name) {
     if (focus < 0) return 0;
-    const { edge, column } = items[focus];
-    const find = (test) => items.findIndex(test);
-    if (name === 'ArrowRight') return find((item) => item.edge.from === edge.to);
+    const { edge, column, stays } = items[focus];
+    if (name === 'ArrowRight') return items.findIndex((one) => !one.stays && one.edge.from === edge.to);
     if (name === 'ArrowLeft') {
-      return find((item) => item.edge.to === edge.from && drawn.isTree(item.edge));
+      return items.findIndex((one) => !one.stays && !one.returns && one.edge.to === edge.from && one !== items[focus]
+        && (stays || one.edge.from !== edge.from || one.edge.to !== edge.to));
     }
     const next = focus + (name === 'ArrowDown' ? 1 : -1);
     return items[next] && items[next].column === column ? next : -1;
   }
 
   canvas.addEventListener('keydown', (event) => {
-    const room = canvas.getBoundingClientRect();
     const arrows = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
     if (event.key in arrows) {
       if (event.shiftKey) {
@@ -218,82 +289,143 @@ function treeView(group, select) {
         view.y += 60 * arrows[event.key][1];
         move();
       } else goTo(neighbour(event.key));
-    } else if (event.key === '+' || event.key === '=') zoomTo(view.zoom * 1.25, room.width / 2, room.height / 2);
-    else if (event.key === '-') zoomTo(view.zoom / 1.25, room.width / 2, room.height / 2);
+    } else if (event.key === '+' || event.key === '=') zoomBy(1.25);
+    else if (event.key === '-') zoomBy(0.8);
     else if (event.key === '0') fit(true);
     else if ((event.key === 'Enter' || event.key === ' ') && focus >= 0) open(items[focus]);
     else return;
     event.preventDefault();
   });
+
+  // The wheel belongs to the page until the picture was touched, or with Ctrl.
   canvas.addEventListener('wheel', (event) => {
+    if (!event.ctrlKey && !event.metaKey && !canvas.contains(document.activeElement)) return;
     event.preventDefault();
     const room = canvas.getBoundingClientRect();
     zoomTo(view.zoom * 1.0015 ** -event.deltaY, event.clientX - room.left, event.clientY - room.top);
   }, { passive: false });
+
+  // One pointer drags, two pinch.
+  const pointers = new Map();
   canvas.addEventListener('pointerdown', (event) => {
-    const from = { x: event.clientX - view.x, y: event.clientY - view.y, px: event.clientX, py: event.clientY };
     view.moved = false;
-    const drag = (e) => {
-      if (!view.moved && Math.hypot(e.clientX - from.px, e.clientY - from.py) < 4) return;
+    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+  });
+  window.addEventListener('pointermove', (event) => {
+    const before = pointers.get(event.pointerId);
+    if (!before || !canvas.isConnected) return;
+    const others = [...pointers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
+    if (others.length) {
+      const room = canvas.getBoundingClientRect();
+      const apart = (a) => Math.hypot(a.x - others[0].x, a.y - others[0].y) || 1;
+      const now = { x: event.clientX, y: event.clientY };
+      zoomTo(view.zoom * apart(now) / apart(before), (now.x + others[0].x) / 2 - room.left, (now.y + others[0].y) / 2 - room.top);
       view.moved = true;
-      view.x = e.clientX - from.x;
-      view.y = e.clientY - from.y;
+    } else {
+      if (!view.moved && Math.hypot(event.clientX - before.x, event.clientY - before.y) < 4) return;
+      view.moved = true;
+      view.x += event.clientX - before.x;
+      view.y += event.clientY - before.y;
       move();
-    };
-    const stop = () => {
-      window.removeEventListener('pointermove', drag);
-      window.removeEventListener('pointerup', stop);
-    };
-    window.addEventListener('pointermove', drag);
-    window.addEventListener('pointerup', stop);
+    }
+    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+  });
+  for (const name of ['pointerup', 'pointercancel']) {
+    window.addEventListener(name, (event) => pointers.delete(event.pointerId));
+  }
+
+  // On paper the whole picture, whatever part the screen shows.
+  window.addEventListener('beforeprint', () => {
+    if (!canvas.isConnected) return;
+    const [width, height] = extent();
+    canvas.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    scene.removeAttribute('transform');
+    canvas.classList.remove('far');
+  });
+  window.addEventListener('afterprint', () => {
+    canvas.removeAttribute('viewBox');
+    move();
   });
 
-  const list = h('ul', { class: 'rollouts', 'aria-label': 'Rollouts' });
   const order = group.rollouts.map((_, r) => r)
     .sort((a, b) => statusRank(group, -1 - a) - statusRank(group, -1 - b) || a - b);
-  list.append(...order.map((r) => {
+  const list = h('ul', { class: 'rollouts', 'aria-label': 'Rollouts' }, order.map((r) => {
     const rollout = group.rollouts[r];
-    const button = h('button', {
-      type: 'button', 'aria-pressed': 'false', onclick: () => {
-        view.picked = view.picked === r ? null : r;
-        list.querySelectorAll('button').forEach((other) => other.setAttribute('aria-pressed',
-          String(other === button && view.picked !== null)));
-        paint();
-        if (view.picked !== null) select({ rollout: r });
-        else select(null);
-      },
+    return h('li', {}, h('button', {
+      type: 'button', 'aria-pressed': 'false', 'data-rollout': r, onclick: () => pick(r),
     }, mark(rollout.status), ' ', h('bdi', {}, oneLine(rollout.id, 40)),
-    h('span', { class: 'quiet', title: plural(rollout.steps, 'step') }, ` ${rollout.steps}`));
-    return h('li', {}, button);
+    h('span', { class: 'quiet', title: plural(rollout.steps, 'step') }, ` ${rollout.steps}`)));
   }));
+
+  const unfoldAll = h('button', {
+    type: 'button', 'aria-pressed': 'false', onclick: () => {
+      view.unfolded = view.unfolded === 'all' ? new Set() : 'all';
+      redraw();
+    },
+  }, 'Unfold all');
+
+  function redraw() {
+    unfoldAll.setAttribute('aria-pressed', String(view.unfolded === 'all'));
+    draw();
+    fit(false);
+  }
 
   const root = h('div', { class: 'tree-view' },
     h('div', { class: 'tools' },
-      h('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => zoomTo(view.zoom * 1.25, 200, 200) }, '+'),
-      h('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => zoomTo(view.zoom / 1.25, 200, 200) }, '−'),
+      h('button', { type: 'button', 'aria-label': 'Zoom in', onclick: () => zoomBy(1.25) }, '+'),
+      h('button', { type: 'button', 'aria-label': 'Zoom out', onclick: () => zoomBy(0.8) }, '−'),
       h('button', { type: 'button', onclick: () => fit(true) }, 'Fit'),
-      h('button', {
-        type: 'button', 'aria-pressed': 'false', onclick: (event) => {
-          view.unfolded = view.unfolded === 'all' ? new Set() : 'all';
-          event.target.setAttribute('aria-pressed', String(view.unfolded === 'all'));
-          draw();
-          fit(false);
-        },
-      }, 'Unfold all'),
-      key, status),
-    list, canvas);
+      unfoldAll, key, status),
+    list, canvas, howToRead());
 
   return {
     root,
-    show() { draw(); fit(false); },
+    show() {
+      if (!drawn) draw();
+      else paint();
+      if (!view.fitted) fit(false);
+    },
     update(changed) {
       if (changed && 'level' in changed) {
-        view.unfolded = view.unfolded === 'all' ? 'all' : new Set();
-        draw();
-        fit(false);
+        if (view.unfolded !== 'all') view.unfolded = new Set();
+        redraw();
       } else paint();
     },
+    // Show in the picture what the panel shows.
+    reveal(selection) {
+      view.chosen = selection;
+      if (!selection || selection.rollout === undefined) {
+        if (!selection) view.picked = null;
+        pressed();
+      }
+      if (!drawn) return;
+      paint();
+      if (!selection || !canvas.isConnected) return;
+      const found = items.find(isChosen);
+      if (found) bring(found.column, found.row);
+    },
+    // Open or close the chain that begins with a state.
+    isOpen: (state) => view.unfolded === 'all' || view.unfolded.has(state),
+    toggle(state) {
+      if (view.unfolded === 'all') return;
+      if (!view.unfolded.delete(state)) view.unfolded.add(state);
+      draw();
+    },
   };
+}
+
+function howToRead() {
+  const lines = [
+    ['circle', 'a state: what was done so far, in whatever order'],
+    ['line', 'an action; its width is the number of rollouts that took it, its colour and number the advantage (≈: a mean of different ones; ×3: by 3 rollouts, nothing to tell apart)'],
+    ['strip', 'several steps in which nothing parts, folded; open it to see or unfold them'],
+    ['dashed', 'an action that leads to a state which was reached another way before'],
+    ['↻2 +0.45', 'two steps that leave the state as it is (looking again, a test run twice), and the strongest advantage among them'],
+    ['✔ ✘ ○ ?', 'the rollout passed, failed, was stopped by a limit, has no known outcome'],
+    ['core.py:M:a3f2,Vf', 'a state’s key: per file V viewed (f all of it, [1-2] hundreds of lines, d a folder), S searched, M modified, C created, D deleted, R restored; a3f2 begins the digest of the text; what is in brackets has happened'],
+  ];
+  return h('details', { class: 'how' }, h('summary', {}, 'How to read this'),
+    h('dl', {}, lines.map(([sign, meaning]) => h('div', {}, h('dt', {}, sign), h('dd', {}, meaning)))));
 }
 
 // The steps of a folded chain in order: the same action by all its rollouts at each place.
