@@ -23,7 +23,7 @@ def shell(command: str, folder: Path) -> str:
 
 
 def test_there_are_examples() -> None:
-    assert len(COMMANDS) == 3
+    assert len(COMMANDS) == 4
     assert len(PYTHON) == 2
 
 

@@ -15,7 +15,8 @@ function detailView(group, select, tree) {
     const heading = body.querySelector('h2');
     heading.setAttribute('tabindex', '-1');
     heading.focus({ preventScroll: true });
-    body.scrollIntoView({ block: 'nearest' });
+    // under the picture on narrow screens
+    if (getComputedStyle(body).position === 'static') body.scrollIntoView({ block: 'nearest' });
   }
 
   function draw() {

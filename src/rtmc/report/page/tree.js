@@ -1,7 +1,7 @@
 // The tree: a group merged by state, root left, coloured by advantage.
 
-const COLUMN = 232, ROW = 34, BEND = 40, MARGIN = 44, LETTER = 7.1;
-const SMALLEST = 0.75;  // the first view does not shrink below this
+const COLUMN = 244, ROW = 34, BEND = 40, MARGIN = 44, LETTER = 7.1;
+const SMALLEST = 0.7;  // the first view does not shrink below this
 
 function treeView(group, select) {
   const view = { picked: null, unfolded: new Set(), chosen: null, zoom: 1, x: 0, y: 0, moved: false, fitted: false };
