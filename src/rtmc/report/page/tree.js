@@ -51,7 +51,6 @@ function treeView(group, select) {
     const below = items.filter((item) => item.returns), above = items.filter((item) => !item.returns);
     scene.replaceChildren(...[...below, ...above].map((item) => item.node), ...points);
     if (items.length) items[0].node.setAttribute('tabindex', '0');
-    resize();
     paint();
     status.textContent = group.n
       ? `${plural(drawn.order.size, 'state')} and ${plural(drawn.edges.length, 'edge')} drawn`
@@ -232,15 +231,13 @@ function treeView(group, select) {
   const extent = () => [
     MARGIN + Math.max(drawn.columns - 1, 0) * COLUMN + 170, Math.max(drawn.rows - 1, 0) * ROW + 2.4 * MARGIN];
 
-  function resize() {
-    const most = Math.max(window.innerHeight - 340, 300);
-    canvas.setAttribute('height', clip(extent()[1] + 20, 220, most).toFixed(0));
-  }
-
   function fit(whole) {
     const [width, height] = extent();
+    const { width: wide } = canvas.getBoundingClientRect();
+    if (!wide) return;
+    const most = Math.max(window.innerHeight - 340, 300);
+    canvas.setAttribute('height', clip(height * clip(wide / width, SMALLEST, 1) + 16, 200, most).toFixed(0));
     const room = canvas.getBoundingClientRect();
-    if (!room.width) return;
     view.fitted = true;
     const both = Math.min(room.width / width, room.height / height);
     view.zoom = clip(whole ? both : Math.max(both, SMALLEST), 0.03, 1);
