@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from browser import Opened, chromium
 from rtmc import Config, credit, read
 from rtmc.advantages import GRPO, RTMC, GRPOStep
 from rtmc.report.page import open_page
 from rtmc.report.page.data import sign_group
 from rtmc.rollouts import Group, Rollout, Step, ToolCall
-from browser import Opened, chromium
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "group.jsonl"
 MIXED = (

@@ -56,6 +56,7 @@ def report(
     name = title or ", ".join(Path(path).name for path in given["inputs"])[:120]
     source = _credited(given["inputs"]) or _Rollouts(make_reader(given), config, problems)
     refuse_input(output, source.paths)
+    seen: set[str] = set()
     wrote = 0
     with open_page(
         output, source.config, shown_config=source.shown_config, title=name, text_limit=text_limit
@@ -63,6 +64,7 @@ def report(
         for signed in source:
             if not problems or signed.group.problem_id in problems:
                 page.add(signed)
+                seen.add(signed.group.problem_id)
                 wrote += 1
         if not wrote:
             raise FormatError(
@@ -74,6 +76,9 @@ def report(
         print_skipped(source.reader)
         for warning in source.reader.report.warnings:
             click.echo(f"warning: {warning}", err=True)
+    for problem in problems:
+        if problem not in seen:
+            click.echo(f"no such problem in the input: {problem!r}", err=True)
     size = Path(output).stat().st_size / 1e6
     groups = f"{wrote} group{'s' * (wrote != 1)}"
     click.echo(f"{output}: {groups}, {size:.1f} MB; open it in a browser")

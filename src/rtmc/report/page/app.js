@@ -1,7 +1,7 @@
 // Putting it together: which group and which view, the settings, the theme.
 
 const VIEWS = [['tree', 'Tree'], ['rollouts', 'Rollouts'], ['quadrants', 'Quadrants'], ['keys', 'Why merged']];
-const app = { root: null, group: -1, view: 'tree', parts: null, scrolled: 0 };
+const app = { root: null, group: -1, view: 'tree', parts: null, scrolled: 0, leave: null };
 
 async function start() {
   app.root = document.getElementById('app');
@@ -49,9 +49,11 @@ async function route() {
 }
 
 async function showGroup(index) {
+  const asked = window.location.hash;
   app.root.setAttribute('aria-busy', 'true');
   const group = await openGroup(index);
   app.root.removeAttribute('aria-busy');
+  if (window.location.hash !== asked) return;  // somebody has gone on meanwhile
   app.group = index;
   const select = (selection, goesBack) => {
     views.tree.reveal(selection);
@@ -62,8 +64,10 @@ async function showGroup(index) {
     select({ state: level.states[i], action: level.actions[i] });
     views.keys.pick(i);
   };
+  if (app.leave) app.leave.abort();
+  app.leave = new AbortController();  // ends what a group's views listen to
   const views = {
-    tree: treeView(group, select),
+    tree: treeView(group, select, app.leave.signal),
     rollouts: compareView(group, selectStep, select),
     quadrants: quadrantsView(group, selectStep),
     keys: keysView(group),
@@ -89,7 +93,7 @@ async function showGroup(index) {
       h('a', { href: '#/' }, 'All groups'),
       Object.entries(pairs).map(([name, to]) => (store.overview.rows[to]
         ? h('a', { href: `#/group/${to}/${app.view}` }, name) : null))),
-    h('h2', { class: 'problem', tabindex: '-1' }, h('bdi', {}, oneLine(row.problem, 200))),
+    h('h2', { class: 'problem', tabindex: '-1' }, h('bdi', {}, named(row.problem, 200))),
     h('p', { class: 'quiet' }, plural(row.rollouts, 'rollout'), ': ', outcomes(row), ` · ${plural(row.steps, 'step')}`),
     EXPLAINED[row.kind] ? h('p', { class: 'note' }, EXPLAINED[row.kind]) : null,
     settingsView(group), h('p', { class: 'on-paper' }), tabs,
@@ -107,7 +111,7 @@ async function showGroup(index) {
     },
     update(changed) {
       views[app.view].update(changed);
-      views.detail.update();
+      views.detail.update(changed);
     },
   };
   views.detail.show(null);
@@ -150,7 +154,7 @@ function settingsView(group) {
     const amount = (id, label, value, low, high, step, disabled, apply) => {
       const output = h('input', {
         type: 'number', id: `${id}-number`, min: low, step: 'any', value, disabled, 'aria-label': label,
-        onchange: (event) => use(Number(event.target.value)),
+        onchange: (event) => use(event.target.value === '' ? NaN : Number(event.target.value)),
       });
       const slider = h('input', {
         type: 'range', id, min: low, max: high, step, value, disabled,
@@ -177,7 +181,7 @@ function settingsView(group) {
       choice('estimator', 'Estimator', estimatorNames(group), now.estimator, false, (estimator) => ({ estimator })),
       choice('level', 'Level', group.levels.map((level) => level.name), levelOf(group).name, false, (level) => ({ level })),
       amount('gamma', 'γ', now.gamma, 0.5, 1, 0.005, !usesGamma || !inPage, (value) => value > 0 && value <= 1),
-      amount('n-prior', 'n prior', now.n_prior, 0, 20, 0.5, !usesPrior, (value) => value >= 0),
+      amount('n-prior', 'n prior', now.n_prior, 0, 20, 0.5, !usesPrior || now.prior === 'none', (value) => value >= 0),
       choice('prior', 'Prior', ['success_rate', 'discounted', 'none'], now.prior, !usesPrior, (prior) => ({ prior })),
       reset);
   }

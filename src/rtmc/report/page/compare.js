@@ -25,8 +25,8 @@ function compareView(group, selectStep, select) {
     root.classList.toggle('dense', height === 12);
     root.replaceChildren(
       h('div', { class: 'tools' }, own ? null : legend(largest),
-        h('span', { class: 'quiet legend' }, s('svg', { width: 12, height: 12, 'aria-hidden': 'true' },
-          s('circle', { cx: 6, cy: 6, r: 3, class: 'dots' })), `the sign is not that of ${shown[0]} (both beyond ±${THRESHOLD}); hatched: no credit`),
+        h('span', { class: 'quiet' }, s('svg', { width: 12, height: 12, 'aria-hidden': 'true' },
+          s('circle', { cx: 6, cy: 6, r: 3, class: 'dots' })), ` the sign is not that of ${shown[0]} (both beyond ±${THRESHOLD}); hatched: no credit`),
         h('span', { class: 'field' }, h('input', {
           type: 'checkbox', id: 'own-scale', checked: own, onchange: (event) => { own = event.target.checked; draw(); root.querySelector('#own-scale').focus(); },
         }), h('label', { for: 'own-scale' }, 'each on its own scale'))),
@@ -35,7 +35,7 @@ function compareView(group, selectStep, select) {
         h('div', { class: 'names' }, h('h3', {}, 'Rollout'), h('ul', {}, order.map((r) => h('li', {},
           mark(group.rollouts[r].status), ' ', h('button', {
             type: 'button', class: 'link', onclick: () => select({ rollout: r }),
-          }, h('bdi', {}, oneLine(group.rollouts[r].id, 28)))))),
+          }, h('bdi', {}, named(group.rollouts[r].id, 28)))))),
         h('p', { class: 'quiet axis' }, 'step')),
         shown.map((name, at) => panel(name, rows[at], at ? rows[0] : null, own ? sizes[at] : largest, cell, height)))));
   }
@@ -76,9 +76,13 @@ function compareView(group, selectStep, select) {
       return r !== undefined && atTime >= 0 && atTime < group.rollouts[r].steps ? group.starts[r] + atTime : -1;
     };
     const go = (nextRow, nextTime) => {
-      const limited = clip(nextRow, 0, order.length - 1);
-      const last = group.rollouts[order[limited]].steps - 1;
-      const i = at(limited, clip(nextTime, 0, Math.max(last, 0)));
+      if (!order.length) return;
+      let limited = clip(nextRow, 0, order.length - 1);
+      const steps = () => group.rollouts[order[limited]].steps;
+      while (!steps() && order[limited + Math.sign(nextRow - row)] !== undefined && nextRow !== row) {
+        limited += Math.sign(nextRow - row);  // over rollouts without steps
+      }
+      const i = at(limited, clip(nextTime, 0, Math.max(steps() - 1, 0)));
       if (i < 0) return;
       row = limited;
       t = group.time[i];

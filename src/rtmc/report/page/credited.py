@@ -1,6 +1,7 @@
 """Read back what ``rtmc credit`` wrote: the keys and numbers of a group, without its raw texts."""
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -55,15 +56,31 @@ class Credited:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = paths
-        first = next(_records(paths), None)
+        _, first = next(_records(paths), (None, None))
         if first is None:
             raise FormatError(f"{', '.join(paths)}: no record; was the file written to its end?")
-        self.shown_config = {k: v for k, v in first.config.items() if k != "levels"}
+        self.shown_config = _settings(first)
         self.config = _config(self.shown_config)
 
     def __iter__(self) -> Iterator[SignedGroup]:
-        for problem, records in groupby(_records(self.paths), lambda record: record.problem_id):
+        for problem, records in groupby(self._alike(), lambda record: record.problem_id):
             yield _signed(problem, list(records), self.config)
+
+    def _alike(self) -> Iterator[CreditRecord]:
+        """Give the records, which must have been made with the same settings."""
+        for path, record in _records(self.paths):
+            given, first = _settings(record), self.shown_config
+            if given != first:
+                name = next(k for k in given | first if given.get(k) != first.get(k))
+                raise FormatError(
+                    f"{path}: credited with {name} {given.get(name)}, what came before with "
+                    f"{first.get(name)}; make a report of each"
+                )
+            yield record
+
+
+def _settings(record: CreditRecord) -> dict[str, Any]:
+    return {name: value for name, value in record.config.items() if name != "levels"}
 
 
 def _config(given: dict[str, Any]) -> Config:
@@ -97,7 +114,8 @@ def _signed(problem: str, records: Sequence[CreditRecord], config: Config) -> Si
         keys[-1].action_keys,
     )
     rollouts = tuple(_rollout(record, config) for record in records)
-    return SignedGroup(Group(problem, rollouts), keys, Known(levels, signatures), texts=False)
+    known = Known(levels, signatures)
+    return SignedGroup(Group(problem, rollouts), keys, levels[-1], known, texts=False)
 
 
 def _state(step: StepRecord, level: str) -> str:
@@ -140,42 +158,57 @@ def _rollout(record: CreditRecord, config: Config) -> Rollout:
 # --- files -------------------------------------------------------------------------------------
 
 
-def _records(paths: Sequence[str]) -> Iterator[CreditRecord]:
+def _records(paths: Sequence[str]) -> Iterator[tuple[str, CreditRecord]]:
+    """Give each record with the path of its file."""
     for path in paths:
         with Path(path).open("rb") as handle:
             magic = handle.read(4)
-        yield from _rows(path) if magic == b"PAR1" else _lines(path, magic[:2] == b"\x1f\x8b")
+        read = _rows(path) if magic == b"PAR1" else _lines(path, magic[:2] == b"\x1f\x8b")
+        for record in read:
+            yield path, record
 
 
 def _lines(path: str, packed: bool) -> Iterator[CreditRecord]:
-    with gzip.open(path) if packed else Path(path).open("rb") as handle:
-        for number, line in enumerate(handle, 1):
-            try:
+    number = 1
+    try:
+        with gzip.open(path) if packed else Path(path).open("rb") as handle:
+            for line in handle:
                 yield _decoder.decode(line)
-            except msgspec.MsgspecError as error:
-                raise FormatError(
-                    f"{path}:{number}: not a line of `rtmc credit` ({error}); credit it again"
-                ) from error
+                number += 1
+    except (msgspec.MsgspecError, EOFError, OSError, zlib.error) as error:
+        raise FormatError(
+            f"{path}:{number}: not a line of `rtmc credit` ({error}); credit it again"
+        ) from error
 
 
 def _rows(path: str) -> Iterator[CreditRecord]:
     """Put the steps of a Parquet file together again."""
     try:
+        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError("pyarrow", "parquet") from error
-    rows = (row for batch in pq.ParquetFile(path).iter_batches() for row in batch.to_pylist())
-    for _, own in groupby(rows, lambda row: (row["problem_id"], row["rollout_id"])):
-        steps = list(own)
-        first = steps[0]
-        if first["schema"] != SCHEMA:
-            raise FormatError(f"{path}: not a table of `rtmc credit` (no schema {SCHEMA})")
-        for step in steps:
-            step["states"] = dict(step["states"]) if step["states"] else msgspec.UNSET
-        record = {
-            **first,
-            "reward": first["outcome"],
-            "config": msgspec.json.decode(first["config"]),
-            "steps": [{k: v for k, v in step.items() if v is not msgspec.UNSET} for step in steps],
-        }
-        yield msgspec.convert(record, CreditRecord)
+    try:
+        rows = (row for batch in pq.ParquetFile(path).iter_batches() for row in batch.to_pylist())
+        for _, own in groupby(rows, lambda row: (row["problem_id"], row["rollout_id"])):
+            yield _from_rows(list(own))
+    except (pa.ArrowException, KeyError, msgspec.MsgspecError) as error:
+        raise FormatError(
+            f"{path}: not a table of `rtmc credit` ({error}); credit it again"
+        ) from error
+
+
+def _from_rows(rows: list[dict[str, Any]]) -> CreditRecord:
+    first = rows[0]
+    for row in rows:
+        if row["states"]:
+            row["states"] = dict(row["states"])
+        else:
+            del row["states"]
+    record = {
+        **first,
+        "reward": first["outcome"],
+        "config": msgspec.json.decode(first["config"]),
+        "steps": rows,
+    }
+    return msgspec.convert(record, CreditRecord)

@@ -41,13 +41,24 @@ class Keys(msgspec.Struct, frozen=True):
 class SignedGroup(msgspec.Struct, frozen=True):
     """A group with its keys at every level that the page can show, and a signer that knows them.
 
-    ``texts``: its steps hold what was thought, done and seen.
+    Attributes:
+        group: the rollouts.
+        keys: at every level.
+        level: name of the keys that the settings ask for.
+        signer: gives these.
+        texts: the steps hold what was thought, done and seen.
     """
 
     group: Group
     keys: tuple[Keys, ...]
+    level: str
     signer: Signer
     texts: bool = True
+
+    @property
+    def chosen(self) -> Keys:
+        """The keys that the credit was computed with."""
+        return next(keys for keys in self.keys if keys.level == self.level)
 
 
 class Known:
@@ -71,7 +82,7 @@ def sign_group(group: Group, config: Config) -> SignedGroup:
     keys = [_keys(level, _columns(signed, (level,))) for level in LEVELS]
     if len(wanted) > 1:
         keys.append(_keys(",".join(wanted), chain))
-    return SignedGroup(group, tuple(keys), Known(wanted, chain))
+    return SignedGroup(group, tuple(keys), ",".join(wanted), Known(wanted, chain))
 
 
 def _columns(
@@ -119,7 +130,7 @@ def group_values(signed: SignedGroup, computed: Credit, text_limit: int) -> dict
     steps = [step for rollout in group.rollouts for step in rollout.steps]
     return {
         "problem": group.problem_id,
-        "level": ",".join(computed.levels),
+        "level": signed.level,
         "rollouts": [
             {
                 "id": r.rollout.rollout_id,

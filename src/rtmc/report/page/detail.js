@@ -8,7 +8,7 @@ function detailView(group, select, tree) {
   function show(selection, goesBack) {
     if (!goesBack && shown !== null && selection !== null) before.push(shown);
     if (selection === null) before.length = 0;
-    shown = selection;
+    shown = selection && selection.state !== undefined ? { ...selection, at: stepOf(selection) } : selection;
     draw();
     body.scrollTop = 0;
     if (selection === null) return;
@@ -17,6 +17,11 @@ function detailView(group, select, tree) {
     heading.focus({ preventScroll: true });
     // under the picture on narrow screens
     if (getComputedStyle(body).position === 'static') body.scrollIntoView({ block: 'nearest' });
+  }
+
+  function stepOf({ state, action }) {
+    const level = levelOf(group);
+    return level.states.findIndex((one, i) => one === state && (action === undefined || level.actions[i] === action));
   }
 
   function draw() {
@@ -30,10 +35,14 @@ function detailView(group, select, tree) {
       h('button', { type: 'button', onclick: () => select(null) }, '← Where they part')) : '', view);
   }
 
-  // Keys of another level have other numbers: what was chosen is gone.
+  // At another level the same step has another state and action.
   function update(changed) {
     if (changed && 'level' in changed && shown && shown.rollout === undefined) {
-      select(null);
+      before.length = 0;
+      const level = levelOf(group);
+      const { at } = shown;
+      shown = null;
+      select(at === undefined ? null : { state: level.states[at], action: level.actions[at] });
       return;
     }
     draw();
@@ -158,7 +167,7 @@ function stepTable(group, steps, found, name) {
     h('thead', {}, h('tr', {}, heads.map((head) => h('th', { scope: 'col' }, head)))),
     h('tbody', {}, steps.map((i) => h('tr', {},
       h('td', {}, mark(group.rollouts[group.rolloutOf[i]].status), ' ',
-        h('bdi', {}, oneLine(group.rollouts[group.rolloutOf[i]].id, 40))),
+        h('bdi', {}, named(group.rollouts[group.rolloutOf[i]].id, 40))),
       h('td', {}, group.time[i]),
       h('td', {}, number(returns[i], 4)),
       isRtmc && store.settings.leave_one_out ? h('td', {}, number(found.v[i], 4)) : null,
@@ -236,7 +245,7 @@ function chainView(group, chain, select, tree) {
   }, tree.isOpen(first) ? 'Fold in the tree' : 'Unfold in the tree');
   return h('div', {},
     h('h2', {}, `${plural(steps.length, 'step')} in which nothing parts`),
-    h('p', { class: 'quiet' }, only ? [mark(only.status), ' ', h('bdi', {}, oneLine(only.id, 80))]
+    h('p', { class: 'quiet' }, only ? [mark(only.status), ' ', h('bdi', {}, named(only.id, 80))]
       : `${plural(chain.rollouts.size, 'rollout')}: ${tally(group, chain.rollouts)}`),
     h('p', {}, toggle),
     h('ol', { class: 'steps', start: only ? group.time[steps[0].at[0]] : 1 }, steps.map(({ at }) => h('li', {},
@@ -287,7 +296,7 @@ function rolloutView(group, r, select) {
     ['stopped', rollout.stop], ['model', rollout.model], ['flags', rollout.flags.join(', ')],
     ['from', rollout.source]].filter(([, value]) => value !== null && value !== '');
   return h('div', {},
-    h('h2', {}, mark(rollout.status), ' ', h('bdi', {}, oneLine(rollout.id, 120))),
+    h('h2', {}, mark(rollout.status), ' ', h('bdi', {}, named(rollout.id, 120))),
     h('dl', { class: 'facts' }, facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, oneLine(value, 200))))),
     h('ol', { class: 'steps', start: '0' }, steps.map((i) => h('li', {},
       h('span', { class: 'value' }, signed(advantages[i])), ' ',

@@ -123,7 +123,16 @@ def _policy(script: str, style: str) -> str:
 def _json(values: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(values)
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON text can hold and UTF-8 cannot
-        import json
+    except UnicodeEncodeError:  # half a surrogate pair, which Python holds and UTF-8 cannot
+        return msgspec.json.encode(_encodable(values))
 
-        return json.dumps(values, ensure_ascii=True).encode()
+
+def _encodable(value: Any) -> Any:
+    """Replace what UTF-8 cannot hold in all texts of a value."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return value

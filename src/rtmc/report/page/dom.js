@@ -21,13 +21,15 @@ function fill(element, props, children) {
   return element;
 }
 
-// Control characters and marks that turn the direction of writing are shown, not obeyed.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+// What cannot be seen is shown, not obeyed: control characters, marks that turn the direction of
+// writing, characters without width.
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Co}\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu;
 
 function visible(text) {
-  return String(text).replace(HIDDEN, (mark) => {
-    const code = mark.charCodeAt(0);
-    if (code < 0x20) return code === 13 ? '' : String.fromCharCode(0x2400 + code);
+  return String(text).replace(/\r\n/g, '\n').replace(HIDDEN, (mark) => {
+    const code = mark.codePointAt(0);
+    if (code === 9 || code === 10) return mark;
+    if (code < 0x20) return String.fromCharCode(0x2400 + code);
     return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
   });
 }
@@ -35,6 +37,11 @@ function visible(text) {
 function oneLine(text, length = Infinity) {
   const line = visible(text).replace(/\s+/g, ' ');
   return line.length <= length ? line : `${line.slice(0, length - 1)}…`;
+}
+
+// The name of a problem or rollout, which may be blank.
+function named(id, length) {
+  return oneLine(id, length).trim() ? oneLine(id, length) : '⟨blank⟩';
 }
 
 // Digests of 16 hexadecimal digits are shown with 4.

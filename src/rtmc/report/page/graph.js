@@ -2,7 +2,7 @@
 //
 // A state's parent is the state from which most rollouts first arrive at it, among those that some
 // rollout reaches sooner (so that parents form no cycle). Its column is one more than the largest
-// among the states before it; edges that close a cycle do not count. Ends of rollouts and states
+// among the states before it that some rollout reaches sooner. Ends of rollouts and states
 // without children take the rows 0, 1, 2 … in depth-first order, any other state the middle between
 // its first and last child; in groups of many rollouts it stands in line with the first, so that
 // the most travelled path is straight. A run of states in which nothing parts, joins or ends is
@@ -84,7 +84,7 @@ function layOut(group, level, unfolded) {
   }
   const children = childrenOf(group, nodes, parent, roots);
   const drawn = fold(group, nodes, children, parent, unfolded);
-  place(group, drawn, roots);
+  place(group, drawn, roots, nodes);
   return { ...drawn, roots, nodes };
 }
 
@@ -136,7 +136,7 @@ function fold(group, nodes, children, parent, unfolded) {
   return { edges, children, parent };
 }
 
-function place(group, drawn, roots) {
+function place(group, drawn, roots, nodes) {
   const { edges, children } = drawn;
   const outgoing = new Map();
   for (const edge of edges) {
@@ -174,8 +174,6 @@ function place(group, drawn, roots) {
   // depth first, without recursion: rollouts may be long
   let rows = 0;
   const many = group.rollouts.length > MANY;
-  const topological = [];
-  const isBack = new Set();
   for (const root of roots) {
     const stack = [[root, 0, below(root)]];
     order.set(root, stack[0][2]);
@@ -204,39 +202,15 @@ function place(group, drawn, roots) {
       rows += (entries.get(`${above}>${state}`) || 1) - 1;
     }
   }
-  // columns: longest path over the edges that close no cycle
-  const colour = new Map();
-  for (const root of roots) {
-    if (colour.get(root)) continue;
-    const stack = [[root, 0]];
-    colour.set(root, 1);
-    while (stack.length) {
-      const top = stack[stack.length - 1];
-      const list = outgoing.get(top[0]) || [];
-      if (top[1] < list.length) {
-        const edge = list[top[1]];
-        top[1] += 1;
-        if (edge.to < 0) continue;
-        const known = colour.get(edge.to);
-        if (known === 1) isBack.add(edge);
-        else if (!known) {
-          colour.set(edge.to, 1);
-          stack.push([edge.to, 0]);
-        }
-        continue;
-      }
-      colour.set(top[0], 2);
-      topological.push(top[0]);
-      stack.pop();
-    }
-  }
+  // columns: the longest path over edges that lead to a state reached later
+  const states = [...order.keys()];
+  states.sort((a, b) => nodes.get(a).soonest - nodes.get(b).soonest);
+  const rank = new Map(states.map((state, at) => [state, at]));
   roots.forEach((root) => column.set(root, 0));
-  for (const state of topological.reverse()) {
-    const here = column.get(state) || 0;
-    column.set(state, here);
+  for (const state of states) {
     for (const edge of outgoing.get(state) || []) {
-      if (isBack.has(edge)) continue;
-      column.set(edge.to, Math.max(column.get(edge.to) || 0, here + 1));
+      if (edge.to >= 0 && rank.get(edge.to) <= rank.get(state)) continue;
+      column.set(edge.to, Math.max(column.get(edge.to) || 0, column.get(state) + 1));
     }
   }
   Object.assign(drawn, {

@@ -5,6 +5,10 @@ function keysView(group) {
   const chosen = firstPair(group);
 
   function draw() {
+    if (!group.n) {
+      root.replaceChildren(h('p', { class: 'note' }, 'No rollout of this group has a step to compare.'));
+      return;
+    }
     root.replaceChildren(
       h('div', { class: 'pickers' }, [0, 1].map((side) => picker(side))),
       verdict(), table(),
@@ -22,7 +26,7 @@ function keysView(group) {
         root.querySelector(`#pick-rollout-${side}`).focus();
       },
     }, group.rollouts.map((one, at) => (one.steps ? h('option', { value: at, selected: at === r },
-      `${MARKS[one.status]} ${oneLine(one.id, 50)}`) : null)));
+      `${MARKS[one.status]} ${named(one.id, 50)}`) : null)));
     const level = levelOf(group);
     const step = h('select', {
       id: `pick-step-${side}`, onchange: (event) => {
@@ -64,7 +68,10 @@ function keysView(group) {
   }
 
   return {
-    root, show: draw, update: draw,
+    root,
+    show: draw,
+    update: draw,
+    // Take a step from another view.
     pick(i) {
       chosen[0] = i;
       if (group.rolloutOf[chosen[1]] === group.rolloutOf[i]) chosen[1] = partner(group, i);

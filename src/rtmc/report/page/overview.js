@@ -1,7 +1,7 @@
 // The first view: totals, the curve of overlap, and a row for every group.
 
 const COLUMNS = [
-  { name: 'Problem', key: (row) => row.problem, show: (row) => oneLine(row.problem, 80), text: true },
+  { name: 'Problem', key: (row) => row.problem, show: (row) => named(row.problem, 80), text: true },
   { name: 'Rollouts', key: (row) => row.rollouts, show: (row) => row.rollouts },
   {
     name: 'Outcomes', key: (row) => row.passed / Math.max(row.rollouts, 1),

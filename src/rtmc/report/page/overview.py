@@ -86,7 +86,7 @@ class Overview(msgspec.Struct):
 
 def _partings(signed: SignedGroup, computed: Credit) -> int:
     """Count the states in which not all rollouts that came by did the same things."""
-    keys = next(k for k in signed.keys if k.level == ",".join(computed.levels))
+    keys = signed.chosen
     done: dict[int, dict[int, set[int]]] = {}
     rows = zip(
         keys.states.tolist(), computed.steps.rollout_of_step.tolist(), keys.actions.tolist(),
@@ -99,7 +99,7 @@ def _partings(signed: SignedGroup, computed: Credit) -> int:
 
 def _kind(found: Diagnostics) -> str:
     """Say what a group's outcomes are."""
-    if found.empty_groups:
+    if found.empty_groups or not found.rollouts:
         return "unknown"
     if found.singleton_groups:
         return "single"

@@ -87,5 +87,5 @@ function change(settings) {
 }
 
 function stepName(group, i) {
-  return `${oneLine(group.rollouts[group.rolloutOf[i]].id, 40)}, step ${group.time[i]}`;
+  return `${named(group.rollouts[group.rolloutOf[i]].id, 40)}, step ${group.time[i]}`;
 }

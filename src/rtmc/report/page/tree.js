@@ -3,7 +3,7 @@
 const COLUMN = 244, ROW = 34, BEND = 40, MARGIN = 44, LETTER = 7.1;
 const SMALLEST = 0.7;  // the first view does not shrink below this
 
-function treeView(group, select) {
+function treeView(group, select, signal) {
   const view = { picked: null, unfolded: new Set(), chosen: null, zoom: 1, x: 0, y: 0, moved: false, fitted: false };
   const level = () => levelOf(group);
   const canvas = s('svg', {
@@ -44,8 +44,8 @@ function treeView(group, select) {
       const [x, y] = place(-1 - r);
       points.push(s('g', { class: 'ending', 'data-rollout': r, onclick: () => { if (!view.moved) pick(r); } },
         s('text', { x, y: y + 5.5, class: `end ${rollout.status}`, 'text-anchor': 'middle' }, MARKS[rollout.status]),
-        s('text', { x: x + 14, y: y + 4, class: 'name' }, oneLine(rollout.id, 36)),
-        s('title', {}, `${oneLine(rollout.id, 200)}: ${rollout.status}`)));
+        s('text', { x: x + 14, y: y + 4, class: 'name' }, named(rollout.id, 36)),
+        s('title', {}, `${named(rollout.id, 200)}: ${rollout.status}`)));
     });
     items.sort((a, b) => a.column - b.column || a.row - b.row);
     const below = items.filter((item) => item.returns), above = items.filter((item) => !item.returns);
@@ -326,9 +326,9 @@ function treeView(group, select) {
       move();
     }
     pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
-  });
+  }, { signal });
   for (const name of ['pointerup', 'pointercancel']) {
-    window.addEventListener(name, (event) => pointers.delete(event.pointerId));
+    window.addEventListener(name, (event) => pointers.delete(event.pointerId), { signal });
   }
 
   // On paper the whole picture, whatever part the screen shows.
@@ -338,11 +338,11 @@ function treeView(group, select) {
     canvas.setAttribute('viewBox', `0 0 ${width} ${height}`);
     scene.removeAttribute('transform');
     canvas.classList.remove('far');
-  });
+  }, { signal });
   window.addEventListener('afterprint', () => {
     canvas.removeAttribute('viewBox');
     move();
-  });
+  }, { signal });
 
   const order = group.rollouts.map((_, r) => r)
     .sort((a, b) => statusRank(group, -1 - a) - statusRank(group, -1 - b) || a - b);
@@ -350,7 +350,7 @@ function treeView(group, select) {
     const rollout = group.rollouts[r];
     return h('li', {}, h('button', {
       type: 'button', 'aria-pressed': 'false', 'data-rollout': r, onclick: () => pick(r),
-    }, mark(rollout.status), ' ', h('bdi', {}, oneLine(rollout.id, 40)),
+    }, mark(rollout.status), ' ', h('bdi', {}, named(rollout.id, 40)),
     h('span', { class: 'quiet', title: plural(rollout.steps, 'step') }, ` ${rollout.steps}`)));
   }));
 
