@@ -63,6 +63,8 @@ class Batch(Steps):
         returns: shape (S,), G_t = Σ_{l≥0} γ^l r_{t+l}.
         step_rewards: shape (S,), what the environment gave at the step itself.
         discount: γ, in (0, 1].
+        observations: shape (S,), ids of what the agent saw before each step, never equal across
+            groups; None where the estimator does not read them.
     """
 
     outcomes: Floats
@@ -70,6 +72,7 @@ class Batch(Steps):
     returns: Floats
     step_rewards: Floats
     discount: float
+    observations: Ints | None = None
 
 
 def sum_by(values: Floats, ids: Ints, size: int) -> Floats:

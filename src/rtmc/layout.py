@@ -73,8 +73,24 @@ def vote(
         returns=discounted_returns(rewards, starts, config.gamma),
         step_rewards=step_rewards,
         discount=config.gamma,
+        observations=_observations(groups)[voting] if config.estimator.reads.observations else None,
     )
     return batch, voting
+
+
+def _observations(groups: Sequence[Group]) -> Ints:
+    """Number what the agent saw before each step: the recorded key, else what came back last."""
+    numbers: dict[tuple[int, str], int] = {}
+    ids: list[int] = []
+    for at, group in enumerate(groups):
+        for rollout in group.rollouts:
+            seen = ""
+            for step in rollout.steps:
+                key = step.observation_key
+                name = (at, seen if key is None else f"key {key}")
+                ids.append(numbers.setdefault(name, len(numbers)))
+                seen = "\0".join(["seen", *(call.output or "" for call in step.calls)])
+    return np.array(ids, dtype=np.int64)
 
 
 def _refuse_no_number(

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from rtmc.batch import Floats, Ints
+from rtmc.batch import Batch, Floats, Ints
 
-__all__ = ["discounted_returns", "validation_bonus"]
+__all__ = ["discounted_returns", "first_returns", "outcome_range", "validation_bonus"]
 
 
 def discounted_returns(rewards: Floats, starts: Ints, discount: float) -> Floats:
@@ -55,3 +55,19 @@ def validation_bonus(
     total = np.concatenate(([0], np.cumsum(validated)))
     before = total[:-1] - np.repeat(total[starts[:-1]], np.diff(starts))
     return bonus * np.clip(max_bonuses - before, 0, validated)
+
+
+def first_returns(batch: Batch) -> Floats:
+    """Take G_0 of each rollout; its outcome where it has no steps. Shape (R,)."""
+    empty = np.diff(batch.starts) == 0
+    at = np.where(empty, 0, batch.starts[:-1])
+    return np.where(empty, batch.outcomes, batch.returns[at] if len(batch.returns) else 0.0)
+
+
+def outcome_range(batch: Batch) -> tuple[Floats, Floats]:
+    """Find the smallest and the largest outcome of each group."""
+    low = np.full(batch.n_groups, np.inf)
+    high = np.full(batch.n_groups, -np.inf)
+    np.minimum.at(low, batch.group_of_rollout, batch.outcomes)
+    np.maximum.at(high, batch.group_of_rollout, batch.outcomes)
+    return low, high

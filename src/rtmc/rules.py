@@ -7,6 +7,7 @@ import numpy as np
 from rtmc.batch import Batch, Floats, moments_by
 from rtmc.config import Config
 from rtmc.outcomes import Verdict
+from rtmc.returns import outcome_range
 
 __all__ = ["group_rules"]
 
@@ -22,9 +23,8 @@ def group_rules(
     Returns the advantages, and the flags of each group of the batch.
     """
     groups, size = batch.group_of_rollout, batch.n_groups
-    low, high, largest = np.full(size, np.inf), np.full(size, -np.inf), np.ones(size)
-    np.minimum.at(low, groups, batch.outcomes)
-    np.maximum.at(high, groups, batch.outcomes)
+    low, high = outcome_range(batch)
+    largest = np.ones(size)
     np.maximum.at(largest, groups, np.abs(batch.outcomes))
     uniform = high - low <= UNIFORM * largest
     single = np.bincount(groups, minlength=size) == 1

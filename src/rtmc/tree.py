@@ -10,7 +10,10 @@ import numpy as np
 
 from rtmc.batch import Floats, Ints, Steps, mean_by, sum_by
 
-__all__ = ["Tree", "build"]
+__all__ = ["END", "Tree", "build", "next_states"]
+
+END = -1
+"""The state after a rollout's last step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,12 @@ class Tree:
     def n_cells(self) -> int:
         """Number of distinct pairs (state, action)."""
         return len(self.state_of_cell)
+
+    def first_step_in_state(self, steps: Steps) -> Ints:
+        """Find, for each step, its rollout's first step in the same state. Shape (S,)."""
+        pair = steps.rollout_of_step * self.n_states + self.state_of_step
+        _, at, inverse = np.unique(pair, return_index=True, return_inverse=True)
+        return at[inverse]
 
     def q_values(self, returns: Floats) -> Floats:
         """Average returns over rollouts at their first visit: Q(s,a), shape (n_cells,).
@@ -89,6 +98,13 @@ def build(steps: Steps, level: int = -1) -> Tree:
             np.int64
         ),
     )
+
+
+def next_states(steps: Steps, state_of_step: Ints) -> Ints:
+    """Give the state that follows each step in its rollout, ``END`` after the last. Shape (S,)."""
+    following = np.append(state_of_step[1:], END)[: len(state_of_step)]
+    following[steps.starts[1:][np.diff(steps.starts) > 0] - 1] = END
+    return following
 
 
 def _first_visits(rollout_of_step: Ints, ids: Ints, size: int) -> np.ndarray:

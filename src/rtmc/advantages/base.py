@@ -16,6 +16,8 @@ __all__ = [
     "Std",
     "centre_and_scale",
     "check_choices",
+    "check_number",
+    "outcome_advantages",
 ]
 
 Std = Literal["population", "sample", "none"]
@@ -89,7 +91,24 @@ def check_choices(options: msgspec.Struct) -> None:
             raise OptionError(f"{name} is {value!r}; expected one of {', '.join(get_args(hint))}")
 
 
+def check_number(options: msgspec.Struct, name: str, expected: str, holds: bool) -> None:
+    """Refuse a number outside its range.
+
+    Raises:
+        OptionError: ``holds`` is false.
+    """
+    if not holds:
+        raise OptionError(f"{name} is {getattr(options, name)}; expected a number {expected}")
+
+
 def centre_and_scale(values: Floats, ids: Ints, size: int, std: Std) -> tuple[Floats, Floats]:
     """Give the mean of each group, and its divisor std + 1e-6; 1 where ``std`` is none."""
     mean, deviation = moments_by(values, ids, size, sample=std == "sample")
     return mean, np.ones(size) if std == "none" else deviation + STD_FLOOR
+
+
+def outcome_advantages(batch: Batch, std: Std) -> Floats:
+    """Give each step its rollout's (R − mean R) / (std R + 1e-6), as GRPO does. Shape (S,)."""
+    groups = batch.group_of_rollout
+    mean, scale = centre_and_scale(batch.outcomes, groups, batch.n_groups, std)
+    return ((batch.outcomes - mean[groups]) / scale[groups])[batch.rollout_of_step]

@@ -15,9 +15,9 @@ from typing import ClassVar, Literal
 import msgspec
 import numpy as np
 
-from rtmc.advantages.base import Estimate, Reads, check_choices
+from rtmc.advantages.base import Estimate, Reads, check_choices, check_number
 from rtmc.batch import Batch, Floats, mean_by, sum_by
-from rtmc.errors import OptionError
+from rtmc.returns import first_returns, outcome_range
 from rtmc.tree import Tree, build
 
 __all__ = ["RTMC"]
@@ -62,8 +62,7 @@ class RTMC(msgspec.Struct, frozen=True):
             OptionError: n_prior is negative or not finite; prior or repeats is misspelt.
         """
         check_choices(self)
-        if not 0 <= self.n_prior < float("inf"):
-            raise OptionError(f"n_prior is {self.n_prior}; expected a number ≥ 0")
+        check_number(self, "n_prior", "≥ 0", 0 <= self.n_prior < float("inf"))
 
     def __call__(self, batch: Batch) -> Estimate:
         """Build the tree and return Q − V′ of each step, with the parts it came from."""
@@ -94,8 +93,8 @@ class RTMC(msgspec.Struct, frozen=True):
             if self.prior == "success_rate":
                 prior = mean_by(batch.outcomes, groups, size)[tree.group_of_state]
             else:
-                start = mean_by(_first_returns(batch), groups, size)[tree.group_of_state]
-                low, high = _outcome_range(batch)
+                start = mean_by(first_returns(batch), groups, size)[tree.group_of_state]
+                low, high = outcome_range(batch)
                 prior = _carried(start, _mean_time(batch, tree), batch.discount)
                 prior = np.clip(prior, low[tree.group_of_state], high[tree.group_of_state])
             visits = tree.state_visits
@@ -107,7 +106,7 @@ class RTMC(msgspec.Struct, frozen=True):
         first, states = tree.first_in_state, tree.state_of_step
         total = sum_by(batch.returns[first], states[first], tree.n_states)[states]
         count = np.bincount(states[first], minlength=tree.n_states)[states]
-        own = batch.returns[_first_step_in_state(batch, tree)]
+        own = batch.returns[tree.first_step_in_state(batch)]
         weight = 0.0 if self.prior == "none" else self.n_prior
         with np.errstate(invalid="ignore", divide="ignore"):
             values = (total - own + weight * self._others(batch, tree)) / (count - 1 + weight)
@@ -116,31 +115,15 @@ class RTMC(msgspec.Struct, frozen=True):
     def _others(self, batch: Batch, tree: Tree) -> Floats:
         """Compute the prior p_{−i} from the other rollouts of the group, shape (S,)."""
         groups, size = batch.group_of_rollout, batch.n_groups
-        of_rollout = batch.outcomes if self.prior != "discounted" else _first_returns(batch)
+        of_rollout = batch.outcomes if self.prior != "discounted" else first_returns(batch)
         total = sum_by(of_rollout, groups, size)[groups] - of_rollout
         others = np.bincount(groups, minlength=size)[groups] - 1
         mean = (total / np.maximum(others, 1))[batch.rollout_of_step]
         if self.prior != "discounted":
             return mean
-        low, high = (bound[batch.group_of_step] for bound in _outcome_range(batch))
+        low, high = (bound[batch.group_of_step] for bound in outcome_range(batch))
         time = _mean_time(batch, tree)[tree.state_of_step]
         return np.clip(_carried(mean, time, batch.discount), low, high)
-
-
-def _first_returns(batch: Batch) -> Floats:
-    """Take G_0 of each rollout; its outcome where it has no steps. Shape (R,)."""
-    empty = np.diff(batch.starts) == 0
-    at = np.where(empty, 0, batch.starts[:-1])
-    return np.where(empty, batch.outcomes, batch.returns[at] if len(batch.returns) else 0.0)
-
-
-def _outcome_range(batch: Batch) -> tuple[Floats, Floats]:
-    """Find the smallest and the largest outcome of each group."""
-    low = np.full(batch.n_groups, np.inf)
-    high = np.full(batch.n_groups, -np.inf)
-    np.minimum.at(low, batch.group_of_rollout, batch.outcomes)
-    np.maximum.at(high, batch.group_of_rollout, batch.outcomes)
-    return low, high
 
 
 def _mean_time(batch: Batch, tree: Tree) -> Floats:
@@ -153,10 +136,3 @@ def _carried(start: Floats, time: Floats, discount: float) -> Floats:
     """Carry a value at time 0 forward to ``time``: start/γ^t, which may be infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(start == 0, 0.0, start * discount**-time)
-
-
-def _first_step_in_state(batch: Batch, tree: Tree) -> np.ndarray:
-    """Find, for each step, its rollout's first step in the same state. Shape (S,)."""
-    pair = batch.rollout_of_step * tree.n_states + tree.state_of_step
-    _, at, inverse = np.unique(pair, return_index=True, return_inverse=True)
-    return at[inverse]

@@ -52,7 +52,7 @@ COLLECTOR = (100_000, 50, 50)
                    "standard output. Without it only the summary is printed.")  # fmt: skip
 @click.option("--batch-groups", type=click.IntRange(1),
               help=f"Groups computed at once: the batch, for estimators that read one. "
-                   f"[default: 64, or fewer that make {STEPS_AT_ONCE} steps]")  # fmt: skip
+                   f"[default: 64; for others fewer that make {STEPS_AT_ONCE} steps]")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--strict", is_flag=True, help="Exit 1 if any record was skipped.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
@@ -75,7 +75,9 @@ def credit(output: str | None, batch_groups: int | None, jobs: int, strict: bool
     found = Diagnostics()
     groups = progress(reader, quiet=as_json)
     if batch_groups is None:
-        batches = batched(groups, 64, STEPS_AT_ONCE // jobs)
+        # who reads a batch gets one whose size does not depend on the rollouts' length
+        steps = None if config.estimator.reads.batch else STEPS_AT_ONCE // jobs
+        batches = batched(groups, 64, steps)
     else:
         batches = batched(groups, batch_groups)
     done = _credited(batches, config, jobs)

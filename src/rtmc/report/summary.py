@@ -59,7 +59,10 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
         "normalize",
         "std",
     )
-    settings = ", ".join(f"{name} {_plain(options[name])}" for name in shown if name in options)
+    if config.estimator.reads.levels:
+        options["level"] = ",".join(config.estimator.reads.levels)
+    own = [n for n in config.estimator.__struct_fields__ if n not in shown and options[n]]
+    settings = ", ".join(f"{n} {_plain(options[n])}" for n in (*shown, *own) if n in options)
     if config.hash_chars < DIGEST_CHARS:
         settings += f", hash_chars {config.hash_chars}"
     yield f"  estimator      {options['estimator']} ({settings})"

@@ -4,6 +4,7 @@ function compareView(group, selectStep, select) {
   const root = h('div', { class: 'compare' });
   const live = h('p', { class: 'quiet live', role: 'status', 'aria-live': 'polite' });
   let own = false;
+  const wanted = new Set(['grpo', 'grpo_step']);
   const order = group.rollouts.map((_, r) => r)
     .sort((a, b) => statusRank(group, -1 - a) - statusRank(group, -1 - b) || a - b);
   const longest = Math.max(1, ...group.rollouts.map((rollout) => rollout.steps));
@@ -14,8 +15,9 @@ function compareView(group, selectStep, select) {
     const sorted = [reference, ...names.filter((name) => name !== reference)];
     // GRPO and GRPO+Step first, the chosen estimator last, as in the paper
     const chosen = store.settings.estimator;
-    const shown = [...sorted.filter((name) => name !== chosen && name !== 'rtmc'), 'rtmc', chosen]
+    const shown = [...sorted.filter((name) => name !== chosen && name !== 'rtmc' && wanted.has(name)), 'rtmc', chosen]
       .filter((name, at, all) => all.indexOf(name) === at);
+    const more = names.filter((name) => name !== chosen && name !== 'rtmc' && name !== reference);
     const rows = shown.map((name) => creditOf(group, name).advantages);
     const sizes = rows.map((row) => largestOf([Array.from(row).filter(isNumber)]));
     const largest = Math.max(...sizes);
@@ -30,6 +32,15 @@ function compareView(group, selectStep, select) {
         h('span', { class: 'field' }, h('input', {
           type: 'checkbox', id: 'own-scale', checked: own, onchange: (event) => { own = event.target.checked; draw(); root.querySelector('#own-scale').focus(); },
         }), h('label', { for: 'own-scale' }, 'each on its own scale'))),
+      more.length > 1 ? h('fieldset', { class: 'more' }, h('legend', {}, 'Beside it'), more.map((name) => h('span', { class: 'field' },
+        h('input', {
+          type: 'checkbox', id: `show-${name}`, checked: wanted.has(name), onchange: (event) => {
+            if (event.target.checked) wanted.add(name);
+            else wanted.delete(name);
+            draw();
+            root.querySelector(`#show-${name}`).focus();
+          },
+        }), h('label', { for: `show-${name}` }, name)))) : null,
       live,
       h('div', { class: 'scroll' }, h('div', { class: 'panels' },
         h('div', { class: 'names' }, h('h3', {}, 'Rollout'), h('ul', {}, order.map((r) => h('li', {},

@@ -1,12 +1,12 @@
 """Lay out one group as the plain values that the page computes and draws from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rtmc.advantages import ESTIMATORS
+from rtmc.advantages import ESTIMATORS, Estimator
 from rtmc.batch import Ints
 from rtmc.config import Config
 from rtmc.credit import Credit, credit
@@ -46,6 +46,8 @@ class SignedGroup(msgspec.Struct, frozen=True):
         keys: at every level.
         level: name of the keys that the settings ask for.
         signer: gives these.
+        chain: gives a signer of other levels, for estimators that ask for some; None = there are
+            no others.
         texts: the steps hold what was thought, done and seen.
     """
 
@@ -53,6 +55,7 @@ class SignedGroup(msgspec.Struct, frozen=True):
     keys: tuple[Keys, ...]
     level: str
     signer: Signer
+    chain: Callable[[tuple[str, ...]], Signer] | None = None
     texts: bool = True
 
     @property
@@ -66,11 +69,11 @@ class Known:
 
     def __init__(self, levels: tuple[str, ...], signatures: Signatures) -> None:
         self.levels = levels
-        self._signatures = signatures
+        self.signatures = signatures
 
     def sign(self, rollouts: Sequence[Rollout]) -> Signatures:
         """Give them."""
-        return self._signatures
+        return self.signatures
 
 
 def sign_group(group: Group, config: Config) -> SignedGroup:
@@ -78,11 +81,15 @@ def sign_group(group: Group, config: Config) -> SignedGroup:
     signer = CodingSigner(LEVELS, config.hash_chars)
     signed = [step for rollout in group.rollouts for step in signer.steps(rollout)]
     wanted = config.signer().levels
-    chain = _columns(signed, wanted, signer.unparsed)
+    known = Known(wanted, _columns(signed, wanted, signer.unparsed))
     keys = [_keys(level, _columns(signed, (level,))) for level in LEVELS]
     if len(wanted) > 1:
-        keys.append(_keys(",".join(wanted), chain))
-    return SignedGroup(group, tuple(keys), ",".join(wanted), Known(wanted, chain))
+        keys.append(_keys(",".join(wanted), known.signatures))
+
+    def chain(levels: tuple[str, ...]) -> Signer:
+        return Known(levels, _columns(signed, levels))
+
+    return SignedGroup(group, tuple(keys), ",".join(wanted), known, chain)
 
 
 def _columns(
@@ -164,16 +171,31 @@ def _level_values(keys: Keys) -> dict[str, Any]:
 
 
 def _given(signed: SignedGroup, config: Config) -> dict[str, list[float | None]]:
-    """Compute what the page does not: the advantages of every other estimator of the build."""
+    """Compute what the page does not: the advantages of every other estimator of the build.
+
+    Those that read a batch have this group alone for one. Those that a file without texts or levels
+    cannot serve are left out. Eight digits are enough to look at.
+    """
     found: dict[str, list[float | None]] = {}
     for name, kind in ESTIMATORS.items():
-        if name not in IN_PAGE:
-            estimator = config.estimator if config.estimator.name == name else kind()
-            other = msgspec.structs.replace(config, estimator=estimator)
-            advantages = credit(signed.group, other, signed.signer).advantages
-            flat = np.concatenate([np.zeros(0), *advantages]).tolist()
-            found[name] = [None if value != value else value for value in flat]
+        estimator = config.estimator if config.estimator.name == name else kind()
+        signer = _signer_for(signed, estimator)
+        if name in IN_PAGE or signer is None:
+            continue
+        other = msgspec.structs.replace(config, estimator=estimator)
+        advantages = credit(signed.group, other, signer).advantages
+        flat = np.concatenate([np.zeros(0), *advantages]).tolist()
+        found[name] = [None if value != value else float(f"{value:.8g}") for value in flat]
     return found
+
+
+def _signer_for(signed: SignedGroup, estimator: Estimator) -> Signer | None:
+    levels = estimator.reads.levels
+    if estimator.reads.observations and not signed.texts:
+        return None
+    if not levels or levels == tuple(signed.signer.levels):
+        return signed.signer
+    return signed.chain(levels) if signed.chain else None
 
 
 def _step_values(step: Step, limit: int) -> dict[str, Any]:
