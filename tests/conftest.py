@@ -19,7 +19,7 @@ settings.register_profile(
 settings.load_profile("rtmc")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def real() -> Path:
     """Real trajectories, which are kept beside the checkout on some machines only."""
     path = Path(__file__).parents[1].parent / "shared" / "data"

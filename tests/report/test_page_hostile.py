@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from browser import Opened, chromium, write_page
+from browser import Opened, write_page
 from rtmc import Config
 from rtmc.cli import main
 from rtmc.report.page import open_page
@@ -42,12 +42,6 @@ FIND_UNSEEN = """(unseen) => {
   }
   return out.map(([where, text]) => [where, escape(text).slice(0, 400)]);
 }"""
-
-
-@pytest.fixture(scope="module")
-def chrome() -> Iterator[Opened]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The page computes credit by itself: its numbers are those of the Python package."""
 
 import math
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from browser import Opened, chromium
+from browser import Opened
 from rtmc import Config, credit, read
 from rtmc.advantages import GRPO, RTMC, GRPOStep
 from rtmc.report.page import open_page
@@ -40,12 +39,6 @@ READ = """async ([at, settings, name]) => {
 
 ESTIMATORS = {"rtmc": RTMC, "grpo": GRPO, "grpo_step": GRPOStep}
 LEVELS = ("root", "work", "content", "coarse", "paper", "full")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Opened]:
-    with chromium() as opened:
-        yield opened
 
 
 def write(path: Path, groups: list[Group], config: Config) -> Path:
