@@ -94,11 +94,10 @@ def table(figures: dict[str, Any]) -> Iterator[str]:
     )
     yield f"doubling    {_spread(figures['pipeline_doubled'], 2)} × the time for twice the input"
     yield f"memory      {figures['peak_memory_bytes'] / 1e6:.0f} MB at most"
+    sizes = next(iter(figures["estimators"].values()))
+    yield f"estimators  on {sizes['rollouts']} rollouts × {sizes['steps']} steps"
     for name, one in figures["estimators"].items():
-        yield (
-            f"estimator   {name:<21} {one['s'] * 1e3:6.1f} ms for {one['rollouts']} rollouts × "
-            f"{one['steps']} steps" + _beside_dicts(one)
-        )
+        yield f"            {name:<21} {one['s'] * 1e3:5.1f} ms{_beside_dicts(one)}"
     yield f"start-up    {figures['start_up_to_import_click']:.2f} × `import click`"
 
 
