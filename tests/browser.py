@@ -97,7 +97,7 @@ def chromium(**context: Any) -> Generator[Opened]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         opened = Opened(browser.new_context(viewport=WIDE, **context).new_page())
         page = opened.page
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: opened.problems.append(str(error)))
         page.on("console", lambda said: opened.problems.append(said.text))
         page.on("dialog", opened.refuse)
