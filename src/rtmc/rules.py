@@ -31,7 +31,10 @@ def group_rules(
     of_step = batch.group_of_step
     gets_credit = np.array([v.credited for v in verdicts if v.outcome is not None], dtype=bool)
     credited = gets_credit[batch.rollout_of_step]
-    advantages = np.where(uniform[of_step], 0.0, raw)
+    # an estimator may have something to say of groups of one outcome; none has of a single rollout
+    keeps = getattr(config.estimator, "uniform", "zero") == "keep"
+    silent = single if keeps else uniform
+    advantages = np.where(silent[of_step], 0.0, raw)
     advantages[~credited] = np.nan
     if config.normalize == "problem":
         _, deviation = moments_by(advantages[credited], of_step[credited], size)

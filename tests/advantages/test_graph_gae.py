@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import oracle_estimators as slow
 from oracle import Attempt, Turn, walk
+from rtmc import Config, Group, Rollout, Step, ToolCall, credit
 from rtmc.advantages import HGPO, GraphGAE
 from rtmc.batch import Batch
 from rtmc.errors import OptionError
@@ -206,6 +207,27 @@ def test_the_scale_is_the_deviation_in_groups_of_differing_outcome():
     live = np.concatenate(plain[:2])
     for one, other in zip(plain, scaled, strict=True):
         np.testing.assert_allclose(other, one / live.std(), rtol=0, atol=1e-12)
+
+
+def test_uniform_groups_keep_their_advantages_if_asked():
+    steps = (Step((ToolCall("bash", {"command": "ls"}),)), Step((ToolCall("bash"),)))
+    groups = [
+        Group(
+            str(g), tuple(Rollout(str(g), str(i), steps, float(r)) for i, r in enumerate(outcomes))
+        )
+        for g, outcomes in enumerate(((1, 0), (1, 1), (0, 1), (0, 0), (1,)))
+    ]
+    zero, keep = (
+        credit(groups, Config(estimator=GraphGAE(uniform=uniform))) for uniform in ("zero", "keep")
+    )
+    for one, other in zip(zero.rollouts, keep.rollouts, strict=True):
+        assert one.flags == other.flags
+        if "uniform" in one.flags:
+            assert (one.advantages == 0).all()
+            assert (other.advantages != 0).any()
+        else:  # of differing outcome, or alone
+            assert np.array_equal(one.advantages, other.advantages)
+            assert ("singleton_group" in one.flags) == (one.advantages == 0).all()
 
 
 def test_pooled_actions_share_their_mean():

@@ -6,12 +6,12 @@ The correction is LSTD(0) around the prior, drawn to zero by n₀ visits; the sy
 diagonally dominant, so it always has a solution. Nothing is carried from one update to the next.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from rtmc.advantages.base import Estimate, Reads, check_number
+from rtmc.advantages.base import Estimate, Reads, check_choices, check_number
 from rtmc.advantages.bellman import advantages_of, links, solve
 from rtmc.batch import Batch, Floats, Ints, sum_by
 from rtmc.returns import outcome_range
@@ -44,6 +44,8 @@ class GraphGAE(msgspec.Struct, frozen=True):
         ridge: ρ > 0.
         pool_actions: give each step the mean over the visits of its state and action.
         scale: divide by the batch's deviation.
+        uniform: ``keep`` leaves groups of one outcome the small advantages that the prior gives
+            them; ``zero`` gives them none, as every other estimator does.
     """
 
     lam: float = 0.5
@@ -51,12 +53,14 @@ class GraphGAE(msgspec.Struct, frozen=True):
     ridge: float = 5.0
     pool_actions: bool = False
     scale: bool = True
+    uniform: Literal["zero", "keep"] = "zero"
 
     name: ClassVar[str] = "graph_gae"
     reads: ClassVar[Reads] = Reads(keys=True, levels=("content",), batch=True)
 
     def __post_init__(self) -> None:
-        """Refuse numbers outside their ranges."""
+        """Refuse numbers outside their ranges and a misspelt choice."""
+        check_choices(self)
         check_number(self, "lam", "in [0, 1]", 0 <= self.lam <= 1)
         check_number(self, "n_prior", "> 0", 0 < self.n_prior < float("inf"))
         check_number(self, "ridge", "> 0", 0 < self.ridge < float("inf"))
