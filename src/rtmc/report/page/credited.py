@@ -5,18 +5,18 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from rtmc.advantages import ESTIMATORS
-from rtmc.batch import Ints
+from rtmc.advantages import ESTIMATORS, Estimate, Reads
+from rtmc.batch import Batch, Floats, Ints
 from rtmc.config import Config
 from rtmc.errors import FormatError, MissingExtraError
 from rtmc.outcomes import judge
 from rtmc.output import SCHEMA, CreditRecord, StepRecord
-from rtmc.report.page.data import Keys, Known, SignedGroup
+from rtmc.report.page.data import IN_PAGE, Keys, Known, SignedGroup
 from rtmc.rollouts import Group, Rollout, Step
 from rtmc.signatures import Signatures
 
@@ -47,8 +47,10 @@ def is_credited(path: str) -> bool:
 class Credited:
     """The groups of credited files: iterate over it.
 
-    The page computes every number again, from the recorded rewards. They hold outcome and bonus,
-    so that ``config`` pays no bonus; ``shown_config`` is what the file was made with.
+    What the page can compute it computes again, from the recorded rewards. They hold outcome and
+    bonus, so that ``config`` pays no bonus; ``shown_config`` is what the file was made with. The
+    advantages of any other estimator are taken as they are recorded: it may have read a batch, or
+    observations, that the file does not hold.
 
     Raises:
         FormatError: a line is no record, or was made with an estimator that this version lacks.
@@ -96,6 +98,39 @@ def _config(given: dict[str, Any]) -> Config:
     return Config(**rest)
 
 
+class _Recorded(msgspec.Struct, frozen=True):
+    """Gives the advantages that a file holds, instead of the estimator that made them.
+
+    The rules for all estimators were applied to them; once more they change nothing.
+    """
+
+    name: str
+    advantages: Floats
+    uniform: str = "keep"
+
+    reads: ClassVar[Reads] = Reads()
+
+    def __call__(self, batch: Batch) -> Estimate:
+        """Give them."""
+        return Estimate(self.advantages)
+
+
+def _as_recorded(records: Sequence[CreditRecord], group: Group, config: Config) -> Config:
+    """Settings whose estimator gives what the records hold."""
+    advantages = [
+        step.advantage or 0.0
+        for record, rollout in zip(records, group.rollouts, strict=True)
+        if _outcome(rollout, config) is not None
+        for step in record.steps
+    ]
+    recorded = _Recorded(config.estimator.name, np.array(advantages, dtype=np.float64))
+    return msgspec.structs.replace(config, estimator=recorded)
+
+
+def _outcome(rollout: Rollout, config: Config) -> float | None:
+    return judge(rollout, config.incomplete, config.fail_reward, config.unknown).outcome
+
+
 def _signed(problem: str, records: Sequence[CreditRecord], config: Config) -> SignedGroup:
     levels = tuple(records[0].config["levels"])
     steps = [step for record in records for step in record.steps]
@@ -114,8 +149,10 @@ def _signed(problem: str, records: Sequence[CreditRecord], config: Config) -> Si
         keys[-1].action_keys,
     )
     rollouts = tuple(_rollout(record, config) for record in records)
+    group = Group(problem, rollouts)
+    own = None if config.estimator.name in IN_PAGE else _as_recorded(records, group, config)
     known = Known(levels, signatures)
-    return SignedGroup(Group(problem, rollouts), keys, levels[-1], known, texts=False)
+    return SignedGroup(group, keys, levels[-1], known, texts=False, config=own)
 
 
 def _state(step: StepRecord, level: str) -> str:
@@ -148,7 +185,7 @@ def _rollout(record: CreditRecord, config: Config) -> Rollout:
         status=record.status,  # ty: ignore[invalid-argument-type]
         source=record.source,
     )
-    outcome = judge(rollout, config.incomplete, config.fail_reward, config.unknown).outcome
+    outcome = _outcome(rollout, config)
     if rewards and outcome is not None:
         rewards[-1] -= outcome
     steps = tuple(Step(reward=reward) for reward in rewards)

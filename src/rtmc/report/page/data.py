@@ -49,6 +49,7 @@ class SignedGroup(msgspec.Struct, frozen=True):
         chain: gives a signer of other levels, for estimators that ask for some; None = there are
             no others.
         texts: the steps hold what was thought, done and seen.
+        config: settings of this group alone; None = those of the page.
     """
 
     group: Group
@@ -57,6 +58,7 @@ class SignedGroup(msgspec.Struct, frozen=True):
     signer: Signer
     chain: Callable[[tuple[str, ...]], Signer] | None = None
     texts: bool = True
+    config: Config | None = None
 
     @property
     def chosen(self) -> Keys:
@@ -174,7 +176,7 @@ def _given(signed: SignedGroup, config: Config) -> dict[str, list[float | None]]
     """Compute what the page does not: the advantages of every other estimator of the build.
 
     Those that read a batch have this group alone for one. Those that a file without texts or levels
-    cannot serve are left out. Eight digits are enough to look at.
+    cannot serve are left out. Eight digits are enough to compare with; the chosen one has all.
     """
     found: dict[str, list[float | None]] = {}
     for name, kind in ESTIMATORS.items():
@@ -185,7 +187,9 @@ def _given(signed: SignedGroup, config: Config) -> dict[str, list[float | None]]
         other = msgspec.structs.replace(config, estimator=estimator)
         advantages = credit(signed.group, other, signer).advantages
         flat = np.concatenate([np.zeros(0), *advantages]).tolist()
-        found[name] = [None if value != value else float(f"{value:.8g}") for value in flat]
+        if estimator is not config.estimator:
+            flat = [float(f"{value:.8g}") for value in flat]
+        found[name] = [None if value != value else value for value in flat]
     return found
 
 

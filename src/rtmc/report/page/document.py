@@ -57,7 +57,7 @@ class PageWriter:
 
     def add(self, signed: SignedGroup) -> None:
         """Credit a group and write it."""
-        computed = credit(signed.group, self._config, signed.signer)
+        computed = credit(signed.group, signed.config or self._config, signed.signer)
         self._overview.add(signed, computed)
         self._block(f"group-{self._groups}", group_values(signed, computed, self._text_limit))
         self._groups += 1
