@@ -323,3 +323,12 @@ def test_texts_shorter_than_sense_are_refused(tmp_path: Path) -> None:
     result = run(EXAMPLE, "--text-limit", "5", "-o", str(tmp_path / "r.html"))
     assert result.exit_code == 2
     assert "--text-limit" in result.stderr
+
+
+def test_an_estimator_that_reads_a_batch_is_told_what_it_gets(tmp_path: Path) -> None:
+    output = str(tmp_path / "r.html")
+    assert (
+        "note: graph_gae reads a batch; here each group is one."
+        in run(EXAMPLE, "--estimator", "graph_gae", "-o", output).stderr
+    )
+    assert run(EXAMPLE, "-o", output).stderr == ""

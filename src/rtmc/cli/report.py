@@ -73,6 +73,12 @@ def report(
                 else "no rollout in the input; `rtmc formats` lists what is read"
             )
     if isinstance(source, _Rollouts):
+        if config.estimator.reads.batch:
+            click.echo(
+                f"note: {config.estimator.name} reads a batch; here each group is one. For the "
+                "numbers of a batch credit the rollouts, and make the report from that file",
+                err=True,
+            )
         print_skipped(source.reader)
         for warning in source.reader.report.warnings:
             click.echo(f"warning: {warning}", err=True)
