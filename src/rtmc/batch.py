@@ -65,6 +65,8 @@ class Batch(Steps):
         discount: γ, in (0, 1].
         observations: shape (S,), ids of what the agent saw before each step, never equal across
             groups; None where the estimator does not read them.
+        progress: shape (S, F), flags of how the work stands before each step, which mean the same
+            in all problems; None where nobody reads or offers them.
     """
 
     outcomes: Floats
@@ -73,6 +75,7 @@ class Batch(Steps):
     step_rewards: Floats
     discount: float
     observations: Ints | None = None
+    progress: Floats | None = None
 
 
 def sum_by(values: Floats, ids: Ints, size: int) -> Floats:

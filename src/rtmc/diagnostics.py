@@ -8,11 +8,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rtmc.batch import Floats, Ints
+from rtmc.batch import Floats, Ints, Steps
 from rtmc.credit import Credit
 from rtmc.tree import Tree, build
 
-__all__ = ["INDEX_RANGES", "Diagnostics", "Overlap", "diagnose", "overlap_by_index", "quadrants"]
+__all__ = [
+    "INDEX_RANGES",
+    "Diagnostics",
+    "Overlap",
+    "diagnose",
+    "overlap",
+    "overlap_by_index",
+    "quadrants",
+    "reached_by",
+]
 
 INDEX_RANGES = ((1, 4), (5, 9), (10, 19), (20, None))
 """Ranges of step indices for which overlap is reported; the first step is shared by nature."""
@@ -165,7 +174,7 @@ def diagnose(credit: Credit) -> Diagnostics:
         loser_steps=int((~won).sum()),
         loser_positive=int((~won & (a > 0)).sum()),
         bonus=float(batch.rewards.sum() - batch.step_rewards.sum() - _paid(credit)),
-        overlap={level: _overlap(credit, at) for at, level in enumerate(credit.levels)},
+        overlap={level: overlap(credit.steps, at) for at, level in enumerate(credit.levels)},
         a_sum=float(a.sum()),
         a_squares=float((a * a).sum()),
         a_group_squares=float((sums * sums).sum()),
@@ -179,21 +188,22 @@ def _paid(credit: Credit) -> float:
     return float(credit.batch.outcomes[np.diff(credit.batch.starts) > 0].sum())
 
 
-def _overlap(credit: Credit, level: int) -> Overlap:
-    tree = build(credit.steps, level)
-    reached_by = _reached_by(tree)
+def overlap(steps: Steps, level: int = -1) -> Overlap:
+    """Count how far rollouts meet, at one level of their keys."""
+    tree = build(steps, level)
+    reached = reached_by(tree)
     actions = np.bincount(tree.state_of_cell, minlength=tree.n_states)
-    shared, time = reached_by[tree.state_of_step] >= 2, credit.steps.time
+    shared, time = reached[tree.state_of_step] >= 2, steps.time
     return Overlap(
         shared=tuple(int((shared & here).sum()) for here in _ranges(time)),
         steps=tuple(int(here.sum()) for here in _ranges(time)),
         states=tree.n_states,
-        singletons=int((reached_by == 1).sum()),
+        singletons=int((reached == 1).sum()),
         branching=int((actions >= 2).sum()),
     )
 
 
-def _reached_by(tree: Tree) -> Ints:
+def reached_by(tree: Tree) -> Ints:
     """Count the distinct rollouts that reached each state, shape (n_states,)."""
     return np.bincount(tree.state_of_step[tree.first_in_state], minlength=tree.n_states)
 
@@ -212,7 +222,7 @@ def overlap_by_index(credit: Credit, level: int = -1) -> Ints:
         rollouts reached, and all steps.
     """
     tree = build(credit.steps, level)
-    shared, time = _reached_by(tree)[tree.state_of_step] >= 2, credit.steps.time
+    shared, time = reached_by(tree)[tree.state_of_step] >= 2, credit.steps.time
     length = int(time.max(initial=-1)) + 1
     return np.stack(
         [np.bincount(time[shared], minlength=length), np.bincount(time, minlength=length)]

@@ -74,8 +74,17 @@ def vote(
         step_rewards=step_rewards,
         discount=config.gamma,
         observations=_observations(groups)[voting] if config.estimator.reads.observations else None,
+        progress=_progress(signed, voting) if config.estimator.reads.progress else None,
     )
     return batch, voting
+
+
+def _progress(signed: Sequence[Signatures], voting: np.ndarray) -> Floats | None:
+    """Put the flags of all groups under each other, if every signature has them."""
+    flags = [s.progress for s in signed if s.progress is not None]
+    if not flags or len(flags) < len(signed):
+        return None
+    return np.concatenate(flags)[voting].astype(np.float64)
 
 
 def _observations(groups: Sequence[Group]) -> Ints:

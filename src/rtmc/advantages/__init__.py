@@ -6,6 +6,7 @@ rollouts by state.
 """
 
 from rtmc.advantages.base import Estimate, Estimator, Reads
+from rtmc.advantages.chain_gae import ChainGAE
 from rtmc.advantages.dr_grpo import DrGRPO
 from rtmc.advantages.g2po import G2PO
 from rtmc.advantages.gigpo import GiGPO
@@ -29,10 +30,12 @@ __all__ = [
     "GRPO",
     "HGPO",
     "MTGRPO",
+    "RECOMMENDED",
     "RLOO",
     "RTMC",
     "SALT",
     "TEMPO",
+    "ChainGAE",
     "DrGRPO",
     "Estimate",
     "Estimator",
@@ -63,4 +66,8 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     "tempo": TEMPO,
     "pooled_gae": PooledGAE,
     "graph_gae": GraphGAE,
+    "chain_gae": ChainGAE,
 }
+
+RECOMMENDED = "chain_gae"
+"""The winner of ``rtmc bench quality`` and ``rtmc bench learning``; docs/results.md says when."""

@@ -33,6 +33,7 @@ class Reads(msgspec.Struct, frozen=True):
         next_states: the state after each step.
         observations: the keys of what the agent saw.
         step_rewards: the rewards that the environment gave at the steps themselves.
+        progress: flags that say how the work stands.
         batch: all groups at once: results depend on what else is in the batch.
     """
 
@@ -41,6 +42,7 @@ class Reads(msgspec.Struct, frozen=True):
     next_states: bool = False
     observations: bool = False
     step_rewards: bool = False
+    progress: bool = False
     batch: bool = False
 
 

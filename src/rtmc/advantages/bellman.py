@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rtmc.batch import Batch, Floats, Ints
-from rtmc.returns import discounted_returns
+from rtmc.batch import Batch, Floats, Ints, sum_by
+from rtmc.returns import discounted_returns, outcome_range
 from rtmc.tree import END, Tree, next_states
 
-__all__ = ["Links", "advantages_of", "links", "solve"]
+__all__ = ["Links", "advantages_of", "links", "pooled", "scaled", "solve"]
 
+MIN_DEVIATION = 1e-8
 CLOSE = 1e-14
 SWEEPS = 400
 """Enough where rollouts seldom come back to a state; what is left is solved as a linear system."""
@@ -97,3 +98,18 @@ def advantages_of(batch: Batch, values: Floats, lam: float) -> Floats:
     ahead[batch.starts[1:][np.diff(batch.starts) > 0] - 1] = 0.0
     deltas = batch.rewards + batch.discount * ahead - values
     return discounted_returns(deltas, batch.starts, batch.discount * lam) if lam else deltas
+
+
+def pooled(advantages: Floats, tree: Tree) -> Floats:
+    """Give each step the mean over all visits of its state and action, shape (S,)."""
+    cells = tree.cell_of_step
+    total = sum_by(advantages, cells, tree.n_cells)
+    return (total / np.bincount(cells, minlength=tree.n_cells))[cells]
+
+
+def scaled(batch: Batch, advantages: Floats) -> Floats:
+    """Divide by the deviation over the groups of differing outcome, without centring."""
+    low, high = outcome_range(batch)
+    live = advantages[(high > low)[batch.group_of_step]]
+    deviation = live.std() if len(live) else 0.0
+    return advantages / deviation if deviation > MIN_DEVIATION else advantages

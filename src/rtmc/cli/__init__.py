@@ -1,4 +1,4 @@
-"""The command line: ``rtmc credit | show | report | figures | keys | formats | bench``.
+"""The command line: ``rtmc credit | show | report | figures | diagnose | keys | formats | bench``.
 
 Imports of what a command needs stand inside it, so that ``rtmc --help`` is quick. Only here does
 an ``RtmcError`` become one line and exit 2.
@@ -15,7 +15,9 @@ import click
 from rtmc import __version__
 from rtmc.cli.bench import merges, page, speed
 from rtmc.cli.credit import credit
+from rtmc.cli.diagnose import diagnose
 from rtmc.cli.figures import figures
+from rtmc.cli.judge import learning, quality
 from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
 from rtmc.errors import RtmcError
@@ -69,5 +71,7 @@ def bench() -> None:
 bench.add_command(speed)
 bench.add_command(merges)
 bench.add_command(page)
-for command in (credit, show, report, figures, keys, formats, bench):
+bench.add_command(quality)
+bench.add_command(learning)
+for command in (credit, show, report, figures, diagnose, keys, formats, bench):
     main.add_command(command)

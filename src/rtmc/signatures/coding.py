@@ -10,7 +10,7 @@ from rtmc.rollouts import Rollout, Step
 from rtmc.signatures.effects import Effect, action_key, coarse_key
 from rtmc.signatures.session import Session
 from rtmc.signatures.signer import Interner, Signatures
-from rtmc.signatures.states import LEVELS, Progress
+from rtmc.signatures.states import LEVELS, STANDINGS, Progress
 from rtmc.signatures.tools import Tools
 
 __all__ = ["CodingSigner", "SignedStep", "sign_steps", "step_effects"]
@@ -20,12 +20,16 @@ _THINK = [Effect("think")]
 
 
 class SignedStep(Struct, frozen=True, gc=False):
-    """One step, signed: its effects, and a state key and an action key for every level asked."""
+    """One step, signed: its effects, and a state key and an action key for every level asked.
+
+    ``standing`` is the place in ``STANDINGS`` of how the work stood before it.
+    """
 
     effects: list[Effect]
     states: tuple[str, ...]
     actions: tuple[str, ...]
     validated: int
+    standing: int = 0
 
 
 def step_effects(tools: Tools, step: Step) -> list[Effect]:
@@ -82,8 +86,8 @@ class CodingSigner:
                     coarse_key(effects) if level == "coarse" else fine
                     for level, fine in zip(levels, actions, strict=True)
                 )
-            states = progress.keys()
-            signed.append(SignedStep(effects, states, actions, progress.apply(effects)))
+            states, standing = progress.keys(), progress.standing
+            signed.append(SignedStep(effects, states, actions, progress.apply(effects), standing))
         self.unparsed += session.unparsed
         return signed
 
@@ -100,10 +104,12 @@ def sign_steps(signed: Iterable[SignedStep], levels: int, unparsed: int = 0) -> 
     state_ids: list[int] = []  # flat: the levels of a step lie side by side
     action_ids: list[int] = []
     validated: list[int] = []
+    standings: list[int] = []
     for step in signed:
         states.add(step.states, state_ids)
         actions.add(step.actions, action_ids)
         validated.append(step.validated)
+        standings.append(step.standing)
     shape = (len(validated), levels)
     return Signatures(
         np.array(state_ids, dtype=np.int64).reshape(shape),
@@ -112,4 +118,5 @@ def sign_steps(signed: Iterable[SignedStep], levels: int, unparsed: int = 0) -> 
         states.keys,
         actions.keys,
         unparsed,
+        np.array(standings, dtype=np.int64)[:, None] == np.arange(len(STANDINGS)),
     )

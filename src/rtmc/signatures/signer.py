@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rtmc.batch import Ints
 from rtmc.errors import AlignmentError
@@ -36,6 +37,9 @@ class Signatures:
         state_keys: the written key of each state id.
         action_keys: the written key of each action id.
         unparsed: number of commands that no parser understood.
+        progress: shape (S, F), flags of how the work stands before each step, which mean the same
+            in all problems (for coding: no change yet, changed but untested, last test passed,
+            last test failed); None where a signer has none.
     """
 
     states: Ints
@@ -44,6 +48,7 @@ class Signatures:
     state_keys: Sequence[str]
     action_keys: Sequence[str]
     unparsed: int = 0
+    progress: NDArray[np.bool_] | None = None
 
 
 class Signer(Protocol):

@@ -27,10 +27,12 @@ from fnmatch import fnmatchcase
 from rtmc.signatures.effects import Effect, detail_key, digest
 from rtmc.signatures.paths import under
 
-__all__ = ["LEVELS", "START", "Progress"]
+__all__ = ["LEVELS", "STANDINGS", "START", "Progress"]
 
 LEVELS = ("root", "work", "content", "coarse", "paper", "full")
 START = "start"
+STANDINGS = ("unchanged", "untested", "passed", "failed")
+"""How the work stands: no change yet; else the last test since the last change."""
 
 _LETTER = {"view": "V", "search": "S", "modify": "M", "create": "C", "delete": "D", "restore": "R"}
 _CHANGES = frozenset(("modify", "create", "delete", "restore"))
@@ -79,6 +81,13 @@ class Progress:
     def keys(self) -> tuple[str, ...]:
         """Write the state's keys at all levels asked for."""
         return tuple([self.key(level) for level in self.levels])
+
+    @property
+    def standing(self) -> int:
+        """Which of ``STANDINGS`` holds; a test that did not pass has failed."""
+        if not self._content:
+            return 0
+        return 1 if not self._last_test else 2 if self._last_test == "pass" else 3
 
     def apply(self, effects: Sequence[Effect]) -> int:
         """Take a step's effects; return how many code changes it validated for the first time.

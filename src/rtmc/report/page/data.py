@@ -105,6 +105,7 @@ def _columns(
             tuple([step.states[i] for i in at]),
             tuple([step.actions[i] for i in at]),
             step.validated,
+            step.standing,
         )
         for step in signed
     )

@@ -1,0 +1,89 @@
+"""Do a long piece of work in parts: in parallel, with progress, and going on where it stopped."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from rtmc.errors import FormatError
+
+__all__ = ["done", "partial", "run"]
+
+P = TypeVar("P", bound=msgspec.Struct)
+
+
+def partial(out: str) -> Path:
+    """Where finished pieces are kept until the whole is done."""
+    return Path(f"{out}.partial.jsonl")
+
+
+def run(
+    function: Callable[[P], Any],
+    pieces: Sequence[P],
+    jobs: int,
+    store: Path | None,
+    tick: Callable[[], object],
+) -> list[Any]:
+    """Apply a function to every piece.
+
+    Args:
+        function: of a piece; its result must be plain values that JSON holds.
+        pieces: what to do.
+        jobs: processes.
+        store: file in which finished pieces are kept, a line each, so that the next run need not
+            do them again; None keeps nothing.
+        tick: called for every piece that is finished.
+
+    Returns:
+        The results, in the order of the pieces.
+    """
+    results = dict(done(store)) if store else {}
+    missing = [piece for piece in pieces if _name(piece) not in results]
+    for _ in range(len(pieces) - len(missing)):
+        tick()
+    for piece, result in _each(function, missing, jobs):
+        results[_name(piece)] = result
+        if store:
+            with store.open("ab") as file:
+                file.write(msgspec.json.encode([_name(piece), result]) + b"\n")
+        tick()
+    return [results[_name(piece)] for piece in pieces]
+
+
+def done(store: Path) -> Iterator[tuple[str, Any]]:
+    """Read the pieces that are finished; a last line that was cut off is left out."""
+    lines = store.read_bytes().split(b"\n") if store.exists() else []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            name, result = msgspec.json.decode(line)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise FormatError(
+                f"{store}:{number}: no finished piece of a benchmark; remove the file to begin anew"
+            ) from error
+        yield name, result
+    if lines and lines[-1]:
+        store.write_bytes(b"".join(line + b"\n" for line in lines[:-1]))
+
+
+def _name(piece: msgspec.Struct) -> str:
+    return msgspec.json.encode(piece).decode()
+
+
+def _each(function: Callable[[P], Any], pieces: Sequence[P], jobs: int) -> Iterator[tuple[P, Any]]:
+    if jobs == 1 or len(pieces) < 2:
+        for piece in pieces:
+            yield piece, function(piece)
+        return
+    # small systems gain nothing from threads of their own, which would be in each other's way
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        waiting = {pool.submit(function, piece): piece for piece in pieces}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
