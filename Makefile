@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check browser clean
+.PHONY: demo test check browser bubblewrap clean
 
 demo: $(VENV)/.base
 	@mkdir -p demo-output
@@ -17,7 +17,7 @@ demo: $(VENV)/.base
 	@echo "Open demo-output/report.html in a browser to see the tree, the numbers and the texts."
 	@echo "Next: $(BIN)/rtmc report YOUR-ROLLOUTS -o report.html; $(BIN)/rtmc credit --help"
 
-test: check browser
+test: check browser bubblewrap
 	$(BIN)/python -m pytest
 
 # The report is tested in a real Chromium; without one those tests are skipped, with the reason.
@@ -28,6 +28,15 @@ browser:
 	    { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 \
 	    || echo "Chromium could not be installed: the tests in a browser will be skipped"; \
 	  else echo "No Chromium here: the tests in a browser will be skipped (Debian: apt-get install chromium)"; fi; }
+
+# The sandbox is tested in a real bubblewrap; without one those tests are skipped, with the reason.
+bubblewrap:
+	@command -v bwrap >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing bubblewrap for the tests of the sandbox …"; \
+	    { apt-get update -qq && apt-get install -y -qq bubblewrap; } >/dev/null 2>&1 \
+	    || echo "bubblewrap could not be installed: the tests of the sandbox will be skipped"; \
+	  else echo "No bubblewrap here: the tests of the sandbox will be skipped (Debian: apt-get install bubblewrap)"; fi; }
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -29,6 +29,7 @@ class Turn:
     action: str
     reward: float = 0.0
     validated: int = 0
+    standing: int = 0
 
 
 @dataclass(frozen=True)

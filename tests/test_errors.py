@@ -8,6 +8,8 @@ from rtmc.errors import (
     OptionError,
     OutputError,
     RtmcError,
+    SandboxError,
+    WorkspaceError,
 )
 
 BUILTIN = {
@@ -15,6 +17,8 @@ BUILTIN = {
     OptionError: ValueError,
     AlignmentError: ValueError,
     OutputError: OSError,
+    SandboxError: RuntimeError,
+    WorkspaceError: OSError,
     MissingExtraError: ImportError,
 }
 

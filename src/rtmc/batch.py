@@ -67,6 +67,9 @@ class Batch(Steps):
             groups; None where the estimator does not read them.
         progress: shape (S, F), flags of how the work stands before each step, which mean the same
             in all problems; None where nobody reads or offers them.
+        cut: shape (R,), True for a rollout that a limit cut off and that votes without credit: its
+            outcome, which is in ``rewards`` as any other, is only what a failure would have got;
+            None where the estimator takes it for a failure.
     """
 
     outcomes: Floats
@@ -76,6 +79,7 @@ class Batch(Steps):
     discount: float
     observations: Ints | None = None
     progress: Floats | None = None
+    cut: NDArray[np.bool_] | None = None
 
 
 def sum_by(values: Floats, ids: Ints, size: int) -> Floats:

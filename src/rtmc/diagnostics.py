@@ -67,7 +67,8 @@ class Overlap(msgspec.Struct, frozen=True):
 class Diagnostics(msgspec.Struct, frozen=True):
     """Counts over groups; two of them add up to those of both.
 
-    ``live`` groups have rollouts of different outcomes: only there an advantage can differ from 0.
+    ``live`` groups have rollouts of different outcomes: only there an advantage can differ from 0,
+    but for estimators that keep what they have to say of the others; ``nonzero_steps`` counts it.
     Signs, mean, deviation and error are of the credited steps of live groups. The fields ``a_…``
     are the sums that these need: over steps, of squares, over groups of the squared group sums, of
     sum times count, of squared counts.
@@ -168,7 +169,7 @@ def diagnose(credit: Credit) -> Diagnostics:
         unparsed=credit.unparsed,
         credited_steps=int(credited.sum()),
         live_steps=len(a),
-        nonzero_steps=int((a != 0).sum()),
+        nonzero_steps=int((advantages[credited] != 0).sum()),
         winner_steps=int(won.sum()),
         winner_negative=int((won & (a < 0)).sum()),
         loser_steps=int((~won).sum()),

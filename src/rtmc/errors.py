@@ -5,6 +5,8 @@
     ├── OptionError       options that contradict each other or the data (also ValueError)
     ├── AlignmentError    spans, steps and tokens do not fit together (also ValueError)
     ├── OutputError       the result cannot be written (also OSError)
+    ├── SandboxError      a sandbox cannot be started, or has ended (also RuntimeError)
+    ├── WorkspaceError    a file in a sandbox cannot be read or written (also OSError)
     └── MissingExtraError an optional package is not installed (also ImportError)
 
 Anything else that escapes from rtmc is a bug.
@@ -17,6 +19,8 @@ __all__ = [
     "OptionError",
     "OutputError",
     "RtmcError",
+    "SandboxError",
+    "WorkspaceError",
 ]
 
 
@@ -38,6 +42,14 @@ class AlignmentError(RtmcError, ValueError):
 
 class OutputError(RtmcError, OSError):
     """The result cannot be written where it was asked for."""
+
+
+class SandboxError(RtmcError, RuntimeError):
+    """A sandbox cannot be started, or has ended; the message says why."""
+
+
+class WorkspaceError(RtmcError, OSError):
+    """A file in a sandbox's workspace cannot be read or written."""
 
 
 class MissingExtraError(RtmcError, ImportError):

@@ -62,6 +62,8 @@ def vote(
     rewards = step_rewards + validation_bonus(validated, starts, config.beta, config.max_bonuses)
     has_steps = lengths > 0
     rewards[starts[1:][has_steps] - 1] += outcomes[has_steps]
+    masked = np.array([not v.credited for v in verdicts if v.outcome is not None], dtype=bool)
+    reads = config.estimator.reads
     batch = Batch(
         group_of_rollout=np.unique(steps.group_of_rollout[votes], return_inverse=True)[1],
         rollout_of_step=np.repeat(np.arange(len(outcomes)), lengths),
@@ -73,18 +75,30 @@ def vote(
         returns=discounted_returns(rewards, starts, config.gamma),
         step_rewards=step_rewards,
         discount=config.gamma,
-        observations=_observations(groups)[voting] if config.estimator.reads.observations else None,
-        progress=_progress(signed, voting) if config.estimator.reads.progress else None,
+        observations=_observations(groups)[voting] if reads.observations else None,
+        progress=_progress(groups, signed, voting) if reads.progress else None,
+        cut=masked if reads.cut else None,
     )
     return batch, voting
 
 
-def _progress(signed: Sequence[Signatures], voting: np.ndarray) -> Floats | None:
+def _progress(
+    groups: Sequence[Group], signed: Sequence[Signatures], voting: np.ndarray
+) -> Floats | None:
     """Put the flags of all groups under each other, if every signature has them."""
-    flags = [s.progress for s in signed if s.progress is not None]
+    flags = [np.asarray(s.progress, np.float64) for s in signed if s.progress is not None]
     if not flags or len(flags) < len(signed):
         return None
-    return np.concatenate(flags)[voting].astype(np.float64)
+    width = flags[0].shape[-1] if flags[0].ndim else 1
+    for group, signatures, own in zip(groups, signed, flags, strict=True):
+        expected = (len(signatures.states), width)
+        if own.shape != expected or not np.isfinite(own).all():
+            which = ", with some that are not finite" if own.shape == expected else ""
+            raise AlignmentError(
+                f"problem {group.problem_id}: expected progress of shape {expected}, a row a step, "
+                f"all finite numbers; the signer gave shape {own.shape}{which}"
+            )
+    return np.concatenate(flags)[voting]
 
 
 def _observations(groups: Sequence[Group]) -> Ints:

@@ -35,7 +35,8 @@ def judge(
     An unknown outcome is left out unless ``unknown`` is fail. A rollout that a limit stopped
     counts as a failure (``fail``), is left out (``exclude``), or votes in the statistics without
     getting an advantage itself (``mask``); where it votes, with ``fail_reward`` or its recorded
-    reward if that is lower.
+    reward if that is lower. Estimators that fit values take a masked one for no failure
+    (``Batch.cut``).
     """
     reward = rollout.reward
     flags: tuple[str, ...] = ("incomplete",) if rollout.status == "incomplete" else ()

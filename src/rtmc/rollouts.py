@@ -90,6 +90,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
         spans: every run of tokens sampled in this turn, reasoning and call alike.
         observation_key: an identity of what the agent saw before acting, if one is known.
         env_state: an exact identity of the environment before acting, if one is known.
+        seconds: wall time of the turn, sampling included, where it is known.
     """
 
     calls: tuple[ToolCall, ...] = ()
@@ -98,6 +99,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     spans: tuple[Span, ...] = ()
     observation_key: str | None = None
     env_state: str | None = None
+    seconds: float | None = None
 
 
 class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -111,6 +113,9 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
         persistent_shell: False where every command starts in a new shell (``cd`` is forgotten).
         sequence_lengths: number of tokens of each token sequence that the spans refer to;
             there are several after compaction, or with one training row a step.
+        token_ids: the tokens of each sequence as they were sampled and fed, where they are kept.
+        logprobs: one number for each of them: the log-probability under the policy that sampled
+            it; 0 at the tokens that no policy sampled.
     """
 
     problem_id: str
@@ -125,6 +130,8 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
     persistent_shell: bool = True
     sequence_lengths: tuple[int, ...] = ()
     source: Source = Source()
+    token_ids: tuple[tuple[int, ...], ...] = ()
+    logprobs: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         """Derive the status of a known outcome where none is given."""
@@ -185,12 +192,18 @@ def encode_rollout(rollout: Rollout) -> bytes:
     """Write one rollout as one JSON line (no newline) that ``decode_rollout`` reads back equal.
 
     Raises:
-        FormatError: a reward is not finite: JSON has no such number.
+        FormatError: a reward or log-probability is not finite: JSON has no such number.
     """
     for reward in (rollout.reward, *(step.reward for step in rollout.steps)):
         if reward is not None and not isfinite(reward):
             raise FormatError(
                 f"{rollout.rollout_id}: a reward is {reward}; expected a finite number"
+            )
+    for logprobs in rollout.logprobs:
+        if not all(map(isfinite, logprobs)):
+            raise FormatError(
+                f"{rollout.rollout_id}: a log-probability is not finite; expected one of a token "
+                "that can be sampled"
             )
     body = _encoder.encode(rollout)
     return b'{"schema":"' + SCHEMA.encode() + b'",' + body[1:]

@@ -38,7 +38,8 @@ def group_rules(
     advantages[~credited] = np.nan
     if config.normalize == "problem":
         _, deviation = moments_by(advantages[credited], of_step[credited], size)
-        divides = np.nan_to_num(deviation) >= MIN_DEVIATION
+        # what is kept of a group of one outcome is small, and stays so
+        divides = (np.nan_to_num(deviation) >= MIN_DEVIATION) & ~uniform
         advantages /= np.where(divides, deviation, 1.0)[of_step]
     flags: list[tuple[str, ...]] = [
         ("singleton_group",) if one else ("uniform",) if same else ()

@@ -204,6 +204,14 @@ def test_graft_in_a_loop_of_thousands():
     close(rows_of(GraFT(n_prior=0.0), [[long, walk(0, "u:b")]]), [0] * 200, [0], atol=1e-9)
 
 
+def test_graft_where_the_states_of_groups_do_not_lie_together():
+    # γ = 1, n₀ = 0: V = 1 in s, t, u, one sweep after another, and 0 in the other group
+    groups = [[walk(1, "s:a t:a u:a")], [walk(0, "v:a w:a x:a")]]
+    batch = batch_of(groups)
+    batch = replace(batch, states=np.array([0, 2, 4, 1, 3, 5])[:, None])
+    np.testing.assert_allclose(GraFT(n_prior=0.0)(batch).advantages, 0, rtol=0, atol=1e-12)
+
+
 def test_graft_z_score():
     # A = −1/5, 3/5, −2/5 in s: mean 0, squares 1/25 + 9/25 + 4/25 over 3
     std = sqrt(14 / 25 / 3) + FLOOR

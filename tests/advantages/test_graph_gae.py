@@ -8,147 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle_estimators as slow
+import oracle_values as values
 from oracle import Attempt, Turn, walk
 from rtmc import Config, Group, Rollout, Step, ToolCall, credit
 from rtmc.advantages import HGPO, GraphGAE
-from rtmc.batch import Batch
 from rtmc.errors import OptionError
 
 FLOOR = 1e-6
 
 
-def batch_of(groups, gamma):
-    attempts = [attempt for group in groups for attempt in group]
-    of_attempt = [g for g, group in enumerate(groups) for _ in group]
-    lengths = [len(a.turns) for a in attempts]
-    turns = [(g, turn) for g, a in zip(of_attempt, attempts, strict=True) for turn in a.turns]
-
-    def ids(keys):
-        found = {}
-        return np.array([found.setdefault(key, len(found)) for key in keys], dtype=np.int64)
-
-    def flat(rows):
-        return np.array([x for row in rows for x in row], dtype=np.float64)
-
-    states = ids([(g, turn.state) for g, turn in turns])
-    return Batch(
-        group_of_rollout=np.array(of_attempt, dtype=np.int64),
-        rollout_of_step=np.repeat(np.arange(len(attempts)), lengths),
-        starts=np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
-        states=states[:, None],
-        actions=ids([turn.action for _, turn in turns])[:, None],
-        outcomes=np.array([a.outcome for a in attempts], dtype=np.float64),
-        rewards=flat([slow.rewards_of(a) for a in attempts]),
-        returns=flat([slow.returns_of(a, gamma) for a in attempts]),
-        step_rewards=flat([[t.reward for t in a.turns] for a in attempts]),
-        discount=gamma,
-        observations=states,
-    )
+def rows_of(estimator, groups, gamma=1.0, flags=False):
+    batch = values.batch_of(groups, gamma, flags=flags)
+    return values.rows(estimator(batch).advantages, batch)
 
 
-def rows_of(estimator, groups, gamma=1.0):
-    batch = batch_of(groups, gamma)
-    return np.split(estimator(batch).advantages, batch.starts[1:-1])
-
-
-# --- oracles -----------------------------------------------------------------------------------
-
-
-def ridge(rows, targets, penalties):
-    """Solve (XᵀX + diag(penalties))·θ = Xᵀy."""
-    k = len(penalties)
-    left = [[sum(r[i] * r[j] for r in rows) + (penalties[i] if i == j else 0.0) for j in range(k)]
-            for i in range(k)]  # fmt: skip
-    right = [sum(r[i] * y for r, y in zip(rows, targets, strict=True)) for i in range(k)]
-    return slow.solved(left, right)
-
-
-def others_mean(groups, g, i):
-    mates = [a.outcome for j, a in enumerate(groups[g]) if j != i]
-    everyone = [a.outcome for group in groups for a in group]
-    return sum(mates) / len(mates) if mates else sum(everyone) / len(everyone)
-
-
-def prior_values(groups, gamma, rho):
-    """V⁰ of every turn: fitted on the other problems, or, where they are few, on the mates."""
-    longest = max([len(a.turns) for group in groups for a in group] + [1])
-    outcomes = [a.outcome for group in groups for a in group]
-    out = []
-    for g, group in enumerate(groups):
-        for i, attempt in enumerate(group):
-            p = others_mean(groups, g, i)
-            taus = [t / longest for t in range(len(attempt.turns))]
-            if len(groups) >= 4:
-                rows, targets = [], []
-                for h, other in enumerate(groups):
-                    for j, mate in enumerate(other):
-                        if h != g:
-                            q = others_mean(groups, h, j)
-                            for t, y in enumerate(slow.returns_of(mate, gamma)):
-                                tau = t / longest
-                                rows.append([1.0, tau, tau * tau, q - 0.5])
-                                targets.append(y)
-                theta = ridge(rows, targets, [0.0, rho, rho, rho])
-                low, high = min(outcomes), max(outcomes)
-                fitted = [theta[0] + theta[1] * x + theta[2] * x * x + theta[3] * (p - 0.5)
-                          for x in taus]  # fmt: skip
-            else:
-                rows, targets = [], []
-                for j, mate in enumerate(group):
-                    if j != i:
-                        for t, y in enumerate(slow.returns_of(mate, gamma)):
-                            rows.append([t / longest, (t / longest) ** 2])
-                            targets.append(y - p)
-                theta = ridge(rows, targets, [rho, rho])
-                low = min(a.outcome for a in group)
-                high = max(a.outcome for a in group)
-                fitted = [p + theta[0] * x + theta[1] * x * x for x in taus]
-            out.append([min(max(v, low), high) for v in fitted])
-    return out
-
-
-def graph_gae(groups, gamma, lam=0.5, n_prior=2.0, rho=5.0, scale=True):
-    prior = iter(prior_values(groups, gamma, rho))
-    found = []
-    for group in groups:
-        values = [next(prior) for _ in group]
-        states = sorted({turn.state for a in group for turn in a.turns})
-        place = {state: k for k, state in enumerate(states)}
-        left = [[0.0] * len(states) for _ in states]
-        right = [0.0] * len(states)
-        for k in range(len(states)):
-            left[k][k] = n_prior
-        for attempt, v in zip(group, values, strict=True):
-            rewards = slow.rewards_of(attempt)
-            for t, turn in enumerate(attempt.turns):
-                ahead = v[t + 1] if t + 1 < len(v) else 0.0
-                k = place[turn.state]
-                left[k][k] += 1
-                if t + 1 < len(v):
-                    left[k][place[attempt.turns[t + 1].state]] -= gamma
-                right[k] += rewards[t] + gamma * ahead - v[t]
-        offsets = slow.solved(left, right)
-        for attempt, v in zip(group, values, strict=True):
-            rewards = slow.rewards_of(attempt)
-            full = [
-                x + offsets[place[turn.state]] for x, turn in zip(v, attempt.turns, strict=True)
-            ]
-            ahead = [*full[1:], 0.0]
-            deltas = [r + gamma * b - a for r, a, b in zip(rewards, full, ahead, strict=False)]
-            found.append([sum((gamma * lam) ** k * d for k, d in enumerate(deltas[t:]))
-                          for t in range(len(deltas))])  # fmt: skip
-    if scale:
-        live, at = [], 0
-        for group in groups:
-            if len({a.outcome for a in group}) > 1:
-                live += [x for row in found[at : at + len(group)] for x in row]
-            at += len(group)
-        if live:
-            mean = sum(live) / len(live)
-            deviation = sqrt(sum((x - mean) ** 2 for x in live) / len(live))
-            if deviation > 1e-8:
-                found = [[x / deviation for x in row] for row in found]
-    return found
+# --- oracle ------------------------------------------------------------------------------------
 
 
 def hgpo(group, gamma, depth=2, divisor="std"):
@@ -172,23 +46,35 @@ def hgpo(group, gamma, depth=2, divisor="std"):
 
 # --- against them ------------------------------------------------------------------------------
 
-turn = st.builds(Turn, st.sampled_from("stuv"), st.sampled_from("ab"), st.sampled_from([0.0, 0.25]))
+turn = st.builds(
+    Turn,
+    st.sampled_from("stuv"),
+    st.sampled_from("ab"),
+    st.sampled_from([0.0, 0.25]),
+    standing=st.integers(0, 3),
+)
 attempt = st.builds(
-    Attempt, st.sampled_from([0.0, 0.5, 1.0]), st.lists(turn, max_size=6).map(tuple)
+    Attempt,
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.lists(turn, max_size=6).map(tuple),
+    st.sampled_from([False, False, True]),
 )
 group = st.lists(attempt, min_size=1, max_size=5)
 gammas = st.sampled_from([1.0, 0.9])
 
 
 @settings(max_examples=60)
-@given(st.lists(group, min_size=1, max_size=6), gammas, st.sampled_from([0.0, 0.5, 1.0]))
-def test_graph_gae_equals_its_oracle(groups, gamma, lam):
-    steps = sum(len(a.turns) for g in groups for a in g)
-    if len(groups) >= 4 and any(steps == sum(len(a.turns) for a in g) for g in groups):
-        return  # nothing to fit on
-    got = rows_of(GraphGAE(lam=lam, scale=False), groups, gamma)
-    expected = graph_gae(groups, gamma, lam=lam, scale=False)
-    for row, numbers in zip(got, expected, strict=True):
+@given(
+    groups=st.lists(group, min_size=1, max_size=6),
+    gamma=gammas,
+    lam=st.sampled_from([0.0, 0.5, 1.0]),
+    flags=st.booleans(),
+    pool=st.booleans(),
+)
+def test_graph_gae_equals_its_oracle(groups, gamma, lam, flags, pool):
+    estimator = GraphGAE(lam=lam, scale=False, pool_actions=pool)
+    _, expected = values.graph_gae(groups, gamma, lam, pool_actions=pool, scale=False, flags=flags)
+    for row, numbers in zip(rows_of(estimator, groups, gamma, flags), expected, strict=True):
         np.testing.assert_allclose(row, numbers, rtol=0, atol=1e-9)
 
 

@@ -37,6 +37,8 @@ CREDITED = """async (at) => {
         ("jsonl", ["--leave-one-out", "--gamma", "0.9"]),
         ("jsonl", ["--estimator", "hgpo"]),
         ("jsonl", ["--estimator", "graph_gae", "--param", "uniform=keep"]),
+        ("jsonl", ["--estimator", "chain_gae", "--normalize", "problem"]),
+        ("parquet", ["--estimator", "chain_gae", "--incomplete", "mask"]),
         ("jsonl", ["--estimator", "pooled_gae", "--normalize", "problem"]),
         ("parquet", ["--estimator", "graph_gae", "--incomplete", "mask"]),
         ("jsonl.gz", ["--preset", "paper"]),

@@ -34,6 +34,7 @@ class Reads(msgspec.Struct, frozen=True):
         observations: the keys of what the agent saw.
         step_rewards: the rewards that the environment gave at the steps themselves.
         progress: flags that say how the work stands.
+        cut: which rollouts a limit cut off; it does not take them for failures.
         batch: all groups at once: results depend on what else is in the batch.
     """
 
@@ -43,6 +44,7 @@ class Reads(msgspec.Struct, frozen=True):
     observations: bool = False
     step_rewards: bool = False
     progress: bool = False
+    cut: bool = False
     batch: bool = False
 
 

@@ -31,9 +31,12 @@ class Links(NamedTuple):
 
 
 def links(batch: Batch, tree: Tree) -> Links:
-    """Link the states of a tree."""
+    """Link the states of a tree; where a rollout was cut off, its last state follows itself."""
     states = tree.state_of_step
-    return Links(states, next_states(batch, states), tree.group_of_state)
+    following = next_states(batch, states)
+    cut = _cut_ends(batch)
+    following[cut] = states[cut]
+    return Links(states, following, tree.group_of_state)
 
 
 def solve(graph: Links, rewards: Floats, discount: float, n_prior: float, prior: Floats) -> Floats:
@@ -54,7 +57,7 @@ def solve(graph: Links, rewards: Floats, discount: float, n_prior: float, prior:
     Returns:
         V, shape (size,).
     """
-    size = len(graph.group_of_state)
+    groups, size = graph.group_of_state, len(graph.group_of_state)
     # the same sums whatever the order of the input
     order = np.lexsort((rewards, graph.following, graph.states))
     rewards, states, following = rewards[order], graph.states[order], graph.following[order]
@@ -63,18 +66,18 @@ def solve(graph: Links, rewards: Floats, discount: float, n_prior: float, prior:
     weight = np.bincount(states, minlength=size) + n_prior
     fixed = np.bincount(states, rewards, size) + n_prior * prior
     values = fixed / weight
-    first = np.flatnonzero(np.diff(graph.group_of_state, prepend=-1))  # states lie group by group
-    sizes = np.diff(np.append(first, size))
-    moves = np.ones(len(first), dtype=bool)  # a group that has settled rests: groups stay apart
+    moves = np.ones(int(groups.max(initial=-1)) + 1, dtype=bool)
     for _ in range(SWEEPS):
         updated = (fixed + discount * np.bincount(sources, values[targets], size)) / weight
-        change = np.where(np.repeat(moves, sizes), np.abs(updated - values), 0.0)
+        # a group that has settled rests: groups stay apart
+        change = np.where(moves[groups], np.abs(updated - values), 0.0)
         values = np.where(change > 0, updated, values)
-        moves &= np.maximum.reduceat(change, first) > CLOSE if size else moves
+        moves = np.zeros_like(moves)
+        moves[groups[change > CLOSE]] = True
         if not moves.any():
             return values
-    for group in graph.group_of_state[first[moves]]:
-        here = np.flatnonzero(graph.group_of_state == group)
+    for group in np.flatnonzero(moves):
+        here = np.flatnonzero(groups == group)
         place = np.full(size, -1)
         place[here] = np.arange(len(here))
         matrix = np.diag(weight[here])
@@ -87,7 +90,8 @@ def solve(graph: Links, rewards: Floats, discount: float, n_prior: float, prior:
 def advantages_of(batch: Batch, values: Floats, lam: float) -> Floats:
     """Compute A_t = Σ_{l≥0} (γλ)^l δ_{t+l}, δ_t = r_t + γV_{t+1} − V_t, V = 0 after the last step.
 
-    λ = 0 gives δ, λ = 1 gives G_t − V_t.
+    λ = 0 gives δ, λ = 1 gives G_t − V_t. A rollout that was cut off has no outcome, and stays where
+    it was: after its last step V is that of its last state.
 
     Args:
         batch: whose rewards and discount.
@@ -96,8 +100,20 @@ def advantages_of(batch: Batch, values: Floats, lam: float) -> Floats:
     """
     ahead = np.append(values[1:], 0.0)[: len(values)]
     ahead[batch.starts[1:][np.diff(batch.starts) > 0] - 1] = 0.0
-    deltas = batch.rewards + batch.discount * ahead - values
+    rewards, cut = batch.rewards, _cut_ends(batch)
+    if len(cut):
+        ahead[cut] = values[cut]
+        rewards = rewards.copy()
+        rewards[cut] -= batch.outcomes[batch.rollout_of_step[cut]]
+    deltas = rewards + batch.discount * ahead - values
     return discounted_returns(deltas, batch.starts, batch.discount * lam) if lam else deltas
+
+
+def _cut_ends(batch: Batch) -> Ints:
+    """Find the last steps of rollouts that were cut off."""
+    if batch.cut is None:
+        return np.zeros(0, dtype=np.int64)
+    return batch.starts[1:][batch.cut & (np.diff(batch.starts) > 0)] - 1
 
 
 def pooled(advantages: Floats, tree: Tree) -> Floats:

@@ -32,7 +32,9 @@ class ChainGAE(msgspec.Struct, frozen=True):
         differing outcome; not centred
 
     Every visit counts. A group of one has nobody to compare with: A = 0. In a batch of fewer than 4
-    problems the prior knows only the group itself.
+    problems the prior knows only the group itself. A rollout that a limit cut off, and that votes
+    without credit, is no failure: its last state follows itself, and its outcome is in nothing.
+    Where a signer has one level alone, that is the whole chain.
 
     Attributes:
         lam: λ in [0, 1].
@@ -53,7 +55,7 @@ class ChainGAE(msgspec.Struct, frozen=True):
 
     name: ClassVar[str] = "chain_gae"
     reads: ClassVar[Reads] = Reads(
-        keys=True, levels=("content", "coarse", "paper"), progress=True, batch=True
+        keys=True, levels=("content", "coarse", "paper"), progress=True, cut=True, batch=True
     )
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ class ChainGAE(msgspec.Struct, frozen=True):
     def __call__(self, batch: Batch) -> Estimate:
         """Return A, with V of each step."""
         values = linear_prior(batch, self.ridge)
-        for level in range(len(self.reads.levels)):
+        for level in range(batch.states.shape[1]):
             tree = build(batch, level)
             offsets = solve(
                 links(batch, tree), advantages_of(batch, values, 0.0), batch.discount,

@@ -29,7 +29,8 @@ class GraphGAE(msgspec.Struct, frozen=True):
         A_t    = Σ_{l≥0} (γλ)^l (r_{t+l} + γV_{t+l+1} − V_{t+l}), over the deviation of the batch's
                  advantages in groups of differing outcome; not centred
 
-    Every visit counts.
+    Every visit counts. A rollout that a limit cut off, and that votes without credit, is no
+    failure: its last state follows itself, and its outcome is in nothing.
 
     Attributes:
         lam: λ in [0, 1].
@@ -49,7 +50,9 @@ class GraphGAE(msgspec.Struct, frozen=True):
     uniform: Literal["zero", "keep"] = "zero"
 
     name: ClassVar[str] = "graph_gae"
-    reads: ClassVar[Reads] = Reads(keys=True, levels=("content",), progress=True, batch=True)
+    reads: ClassVar[Reads] = Reads(
+        keys=True, levels=("content",), progress=True, cut=True, batch=True
+    )
 
     def __post_init__(self) -> None:
         """Refuse numbers outside their ranges and a misspelt choice."""

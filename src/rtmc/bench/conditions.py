@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from rtmc.bench.simulate import gradient, rollouts
 from rtmc.bench.worlds.base import World
 from rtmc.bench.worlds.errands import errands
 from rtmc.bench.worlds.repair import repair
+from rtmc.diagnostics import reached_by
+from rtmc.tree import build
 
-__all__ = ["CONDITIONS", "STAGES", "Condition", "Stage", "parameters", "problems"]
+__all__ = ["CONDITIONS", "STAGES", "Condition", "Stage", "describe", "parameters", "problems"]
 
 Stage = Literal["start", "half"]
 STAGES: tuple[Stage, ...] = ("start", "half")
@@ -93,6 +95,33 @@ CONDITIONS: dict[str, Condition] = {
 def problems(world: World, rng: np.random.Generator, n: int) -> Ints:
     """Draw n problems, shape (n, L)."""
     return np.array([world.draw(rng) for _ in range(n)], dtype=np.int64)
+
+
+def describe(name: str, stage: Stage) -> dict[str, Any]:
+    """Measure what a condition is like: 256 problems × 8 rollouts.
+
+    ``uniform`` is the share of groups of one outcome, ``overlap`` that of the steps after the first
+    whose state at least two of the 8 rollouts reached.
+    """
+    c, theta = CONDITIONS[name], parameters(name, stage)
+    drawn = problems(c.world, np.random.default_rng(SEED), 256)
+    sample = rollouts(c.world, c.policy, theta, drawn, 8, c.horizon, c.spellings, SEED)
+    rate = sample.outcomes.reshape(-1, 8).mean(axis=1)
+    later = sample.time > 0
+    overlap = {}
+    for level in ("paper", "coarse", "content"):
+        tree = build(sample.batch((level,)))
+        overlap[level] = float((reached_by(tree)[tree.state_of_step] >= 2)[later].mean())
+    return {
+        "condition": name,
+        "about": c.about,
+        "stage": stage,
+        "success": float(rate.mean()),
+        "uniform": float(((rate == 0) | (rate == 1)).mean()),
+        "steps": float(np.diff(sample.starts).mean()),
+        "most_steps": c.horizon,
+        "overlap": overlap,
+    }
 
 
 UPDATES, EVERY, SEED = 100, 5, 20_000

@@ -38,10 +38,10 @@ def draw_quality(results: Sequence[dict[str, Any]], folder: Path) -> Iterator[Pa
     parts = list(dict.fromkeys((row["condition"], row["stage"]) for row in rows))
     stages = list(dict.fromkeys(stage for _, stage in parts))
     conditions = list(dict.fromkeys(condition for condition, _ in parts))
+    size = (2.1 * len(conditions) + 0.6, 2.3 * len(stages) + 0.7)
     figure, axes = plt.subplots(
-        len(stages), len(conditions), figsize=(2.1 * len(conditions) + 0.6, 2.3 * len(stages) + 0.7),
-        sharex=True, sharey=True, squeeze=False,
-    )  # fmt: skip
+        len(stages), len(conditions), figsize=size, sharex=True, sharey=True, squeeze=False
+    )
     sizes = sorted({row["n"] for row in rows})
     for i, stage in enumerate(stages):
         for j, condition in enumerate(conditions):

@@ -59,8 +59,8 @@ def done(store: Path) -> Iterator[tuple[str, Any]]:
     lines = store.read_bytes().split(b"\n") if store.exists() else []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            name, result = msgspec.json.decode(line)
-        except (msgspec.DecodeError, ValueError) as error:
+            name, result = msgspec.json.decode(line, type=tuple[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise FormatError(
                 f"{store}:{number}: no finished piece of a benchmark; remove the file to begin anew"
             ) from error

@@ -17,9 +17,9 @@ import numpy as np
 
 from rtmc.advantages import RECOMMENDED
 from rtmc.batch import Floats, Ints
-from rtmc.bench.conditions import CONDITIONS, Stage, parameters, problems
+from rtmc.bench.conditions import CONDITIONS, Stage, describe, parameters, problems
 from rtmc.bench.measures import Scores, bootstrap, score
-from rtmc.bench.methods import METHODS, Critic, fresh
+from rtmc.bench.methods import METHODS, TRIED, Critic, fresh
 from rtmc.bench.pieces import run
 from rtmc.bench.simulate import Sample, gradient, rollouts
 from rtmc.bench.speed import machine
@@ -33,7 +33,7 @@ Found = dict[tuple[int, str], list[Scores]]
 
 DISCOUNT = 0.99
 BATCH = 8
-POOL_SEED = 30_000
+POOL_SEED = 40_000
 GRADIENT_ROLLOUTS = 20_000
 VALUE_ROLLOUTS = 32
 WARM = 16
@@ -275,7 +275,9 @@ def study(
         "settings": settings,
         "discount": DISCOUNT,
         "problems_a_batch": BATCH,
+        "variants_tried": TRIED,
         "machine": machine(),
+        "conditions": [describe(*part) for part in by_part],
         "rows": [row for part, found in by_part.items() for row in rows(*part, found)],
         "goals": [goal for part, found in by_part.items() for goal in goals(*part, found)],
     }

@@ -145,7 +145,7 @@ def _pick(p, n, u):
 
 @njit
 def _has(values, n, wanted):
-    for at in range(n):
+    for at in range(n):  # noqa: SIM110 - numba compiles no generator expressions
         if values[at] == wanted:
             return True
     return False
@@ -192,7 +192,7 @@ def _roll(
                 break
             kind = coarse(problem, action)
             if not _has(done[0], t, seen):
-                kept ^= _mix(seen, 1)
+                kept ^= _mix(seen, 1000)  # no number of a group's own: groups must not meet
             if not _has(done[1], t, kind):
                 kinds ^= _mix(kind, 2)
             done[0, t], done[1, t] = seen, kind

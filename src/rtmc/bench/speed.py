@@ -241,20 +241,22 @@ def _estimator(name: str, rollouts: int = 512, steps: int = 50, group: int = 8) 
     rewards = np.zeros(size)
     rewards[starts[1:] - 1] = outcomes
     estimator = ESTIMATORS[name]()
-
+    levels = max(len(estimator.reads.levels), 1)
+    standing = (time_of_step // 8 + of_step) % 4
     returns = discounted_returns(rewards, starts, 0.99)
     batch = Batch(
         group_of_rollout=np.arange(rollouts) // group,
         rollout_of_step=of_step,
         starts=starts,
-        states=states[:, None],
-        actions=actions[:, None],
+        states=np.repeat(states[:, None], levels, axis=1),
+        actions=np.repeat(actions[:, None], levels, axis=1),
         outcomes=outcomes,
         rewards=rewards,
         returns=returns,
         step_rewards=np.zeros(size),
         discount=0.99,
         observations=states,
+        progress=(standing[:, None] == np.arange(4)).astype(float),
     )
     shape = (rollouts, steps)
     keys = (states.reshape(shape).tolist(), actions.reshape(shape).tolist())

@@ -72,8 +72,8 @@ def _reach(moves, follow, problem, size):
         state = stack.pop()
         count = moves(problem, state, legal)
         for at in range(count):
-            _, first, second = follow(problem, state, legal[at])
-            for after in (first, second):
+            chance, first, second = follow(problem, state, legal[at])
+            for after in (first, second if chance < 1 else first):
                 if after >= 0 and not seen[after]:
                     seen[after] = True
                     stack.append(after)

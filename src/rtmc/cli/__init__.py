@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from rtmc import __version__
-from rtmc.cli.bench import merges, page, speed
+from rtmc.cli.bench import merges, page, sandbox, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.diagnose import diagnose
 from rtmc.cli.figures import figures
-from rtmc.cli.judge import learning, quality
+from rtmc.cli.judge import learning, quality, results
 from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
 from rtmc.errors import RtmcError
@@ -71,7 +71,9 @@ def bench() -> None:
 bench.add_command(speed)
 bench.add_command(merges)
 bench.add_command(page)
+bench.add_command(sandbox)
 bench.add_command(quality)
 bench.add_command(learning)
+bench.add_command(results)
 for command in (credit, show, report, figures, diagnose, keys, formats, bench):
     main.add_command(command)

@@ -8,7 +8,7 @@ import click
 
 from rtmc.errors import OptionError
 
-__all__ = ["merges", "page", "speed"]
+__all__ = ["merges", "page", "sandbox", "speed"]
 
 
 @click.command(epilog="Example: rtmc bench speed rollouts.jsonl --copies 20")
@@ -39,6 +39,20 @@ def page(input_: str, as_json: bool) -> None:
     if not os.path.isfile(input_):
         raise OptionError(f"{input_}: no such file; give one file of rollouts")
     _show(measure(input_), table, as_json)
+
+
+@click.command(epilog="Example: rtmc bench sandbox --many 32")
+@click.option("--many", type=click.IntRange(1), default=32, show_default=True,
+              help="How many sandboxes at once.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sandbox(many: int, as_json: bool) -> None:
+    """Print what a sandbox costs: its start, a command, the state, and many at once.
+
+    Needs bubblewrap.
+    """
+    from rtmc.bench.sandbox import measure, table
+
+    _show(measure(many), table, as_json)
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""``rtmc bench quality`` and ``rtmc bench learning``: the estimators, judged against the truth."""
+"""``rtmc bench quality | learning | results``: the estimators, judged against the truth."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from rtmc.errors import MissingExtraError, OptionError, OutputError
+from rtmc.errors import FormatError, MissingExtraError, OptionError, OutputError
 
-__all__ = ["learning", "quality"]
+__all__ = ["learning", "quality", "results"]
 
 SHORT_QUALITY = ("grpo", "grpo_step", "rtmc", "rtmc, content", "gigpo", "graft, content",
                  "pooled_gae", "graph_gae", "chain_gae", "vineppo", "critic")  # fmt: skip
@@ -28,7 +28,7 @@ def _names(known: Callable[[], Iterable[str]]) -> Callable[..., tuple[str, ...]]
         names = list(known())
         rest, found = value.strip(), []
         while rest:
-            fits = [n for n in names if rest == n or rest.startswith((f"{n},", f"{n};"))]
+            fits = [n for n in names if rest.startswith(n) and _ends(rest[len(n) :])]
             if not fits:
                 wrong = rest.split(";")[0].split(",")[0].strip()
                 raise click.BadParameter(f"{wrong!r} is not one of {'; '.join(names)}")
@@ -38,6 +38,10 @@ def _names(known: Callable[[], Iterable[str]]) -> Callable[..., tuple[str, ...]]
         return tuple(dict.fromkeys(found))
 
     return split
+
+
+def _ends(rest: str) -> bool:
+    return rest.lstrip()[:1] in ("", ",", ";")
 
 
 def _need_numba() -> None:
@@ -51,6 +55,12 @@ def _conditions() -> Iterable[str]:
     from rtmc.bench.conditions import CONDITIONS
 
     return CONDITIONS
+
+
+def _learnable(kind: str) -> list[str]:
+    from rtmc.bench.conditions import CONDITIONS
+
+    return [c.name for c in CONDITIONS.values() if kind == "shared" or c.exact]
 
 
 def _methods() -> Iterable[str]:
@@ -98,12 +108,13 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print one J
 @click.option("--rollouts", "sizes", metavar="N,…", default="", callback=_sizes,
               help="Rollouts a problem.  [4,16; 4,8,16,32,64 with --full]")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(2),
-              help="Batches of 8 problems.  [10; 60 with --full]")  # fmt: skip
+              help="Batches of 8 problems.  [10; 24 with --full]")  # fmt: skip
 @_full_option
 @_jobs_option
 @_json_option
 @click.option("-o", "--output", metavar="FILE",
-              help="Write the JSON there; a run that was stopped goes on.")  # fmt: skip
+              help="Write the JSON there; if it is there already it is only shown, a run that was "
+              "stopped goes on.")  # fmt: skip
 @click.option("--figures", "pictures", metavar="DIR", help="Draw figures there.")
 def quality(
     conditions: tuple[str, ...], estimators: tuple[str, ...], stages: tuple[str, ...],
@@ -122,15 +133,19 @@ def quality(
 
     settings = study.Settings(
         conditions or tuple(_conditions()),
-        stages,  # ty: ignore[invalid-argument-type]
+        stages or ("start", "half"),  # ty: ignore[invalid-argument-type]
         sizes or ((4, 8, 16, 32, 64) if full else (4, 16)),
         estimators or (tuple(_methods()) if full else SHORT_QUALITY),
-        seeds or (60 if full else 10),
+        seeds or (24 if full else 10),
         32 if full else 16,
     )
-    with _bar(len(study.pieces(settings))) as tick:
-        found = study.study(settings, jobs, _store(output), tick)
-    _deliver(found, quality_table, as_json, output)
+    _folder(pictures)
+    found = _finished(output, settings)
+    if found is None:
+        with _bar(len(study.pieces(settings))) as tick:
+            found = study.study(settings, jobs, _store(output), tick)
+        _write(found, output)
+    _deliver(found, quality_table, as_json)
     if pictures:
         from rtmc.bench.figures import draw_quality
 
@@ -163,7 +178,7 @@ def learning(
 ) -> None:  # fmt: skip
     """Learn with each estimator at equal rollouts, and compare the curves.
 
-    The learning rate of each is chosen on 5 seeds; fresh seeds run at it, paired by seed.
+    The learning rate of each is chosen on 10 seeds; fresh seeds run at it, paired by seed.
     Needs the extra `bench`.
     """
     _need_numba()
@@ -173,11 +188,15 @@ def learning(
     every = tuple(n for n in _methods() if n not in NO_EQUAL_ROLLOUTS)
     if set(estimators) & set(NO_EQUAL_ROLLOUTS):
         raise OptionError("vineppo rolls out from every state: no comparison at equal rollouts")
-    chosen = conditions or (tuple(_conditions()) if full else ("A",))
+    chosen = conditions or (tuple(_learnable(kind)) if full else ("A",))
+    for name in chosen:
+        if name not in _learnable(kind):
+            raise OptionError(f"condition {name} has too many states for a table; take another")
+    _folder(pictures)
     folder = _folder(output)
     all_settings = [
         study.Settings(
-            name, kind, estimators or (every if full else SHORT_LEARNING), 5,
+            name, kind, estimators or (every if full else SHORT_LEARNING), 10,
             seeds or (24 if full else 8),
         )
         for name in chosen
@@ -198,11 +217,24 @@ def learning(
         "recommended": results[0]["recommended"],
         "rows": [row for found in results for row in found["rows"]],
     }
-    _deliver(both, learning_table, as_json, None)
+    _deliver(both, learning_table, as_json)
     if pictures:
         from rtmc.bench.figures import draw_learning
 
         _draw(draw_learning, results, pictures)
+
+
+@click.command(epilog="Example: rtmc bench results docs/results")
+@click.argument("folder", metavar="DIR")
+def results(folder: str) -> None:
+    """Sum up finished runs as Markdown tables: those of docs/results.md.
+
+    DIR: holds quality.json and learning-….json, as `--full -o` writes them.
+    """
+    from rtmc.bench.summary import read, summary
+
+    for line in summary(*read(folder)):
+        click.echo(line)
 
 
 @contextmanager
@@ -226,9 +258,16 @@ def _folder(output: str | None) -> Path | None:
 
 
 def _store(output: str | None) -> Path | None:
+    """Say where finished pieces are kept; that it is no place to write is better known now."""
+    if output is None:
+        return None
     from rtmc.bench.pieces import partial
 
-    return partial(output) if output else None
+    try:
+        partial(output).open("ab").close()
+    except OSError as error:
+        raise OutputError(f"cannot write {output}: {error.strerror}; choose another -o") from error
+    return partial(output)
 
 
 def _finished(file: str | None, settings: Any) -> dict[str, Any] | None:
@@ -237,13 +276,21 @@ def _finished(file: str | None, settings: Any) -> dict[str, Any] | None:
 
     if file is None or not Path(file).exists():
         return None
-    found = msgspec.json.decode(Path(file).read_bytes())
-    if found["settings"] != msgspec.to_builtins(settings):
+    if Path(file).is_dir():
+        raise OutputError(f"{file} is a folder; name a file, as in -o {Path(file, 'quality.json')}")
+    try:
+        found = msgspec.json.decode(Path(file).read_bytes())
+        known = found["settings"]
+    except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
+        raise FormatError(
+            f"{file}: no result of rtmc bench; remove it, or choose another -o"
+        ) from error
+    if known != _plain(settings):
         raise OptionError(f"{file} comes from other settings; remove it, or choose another -o")
     return found
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
+def _plain(found: Any) -> dict[str, Any]:
     import msgspec
 
     return msgspec.json.decode(msgspec.json.encode(found))
@@ -267,9 +314,7 @@ def _deliver(
     found: dict[str, Any],
     table: Callable[[dict[str, Any]], Iterable[str]],
     as_json: bool,
-    output: str | None,
 ) -> None:
-    _write(found, output)
     plain = _plain(found)
     if as_json:
         import msgspec

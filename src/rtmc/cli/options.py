@@ -105,7 +105,8 @@ config_options = _options(
     click.option("--estimator", type=_Late("NAME", _estimator_names), default="rtmc",
                  show_default=True,
                  help="grpo, dr_grpo, rloo, reinforce_pp_baseline, maxrl, grpo_step, mt_grpo, "
-                      "rtmc, gigpo, hgpo, salt, graft, g2po, tempo, pooled_gae, graph_gae."),
+                      "rtmc, gigpo, hgpo, salt, graft, g2po, tempo, pooled_gae, graph_gae, "
+                      "chain_gae."),
     click.option("--level", metavar="LEVEL", default="paper", show_default=True,
                  help="root, work, content, coarse, paper, full; or a chain, as in content,paper."),
     click.option("--gamma", type=float, default=0.99, show_default=True, help="Discount per step."),

@@ -61,13 +61,17 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
     )
     if config.estimator.reads.levels:
         options["level"] = ",".join(config.estimator.reads.levels)
-    own = [n for n in config.estimator.__struct_fields__ if n not in shown and options[n]]
+    default = type(config.estimator)()
+    own = [
+        n for n in config.estimator.__struct_fields__
+        if n not in shown and (options[n] or getattr(default, n))
+    ]  # fmt: skip
     settings = ", ".join(f"{n} {_plain(options[n])}" for n in (*shown, *own) if n in options)
     if config.hash_chars < DIGEST_CHARS:
         settings += f", hash_chars {config.hash_chars}"
     yield f"  estimator      {options['estimator']} ({settings})"
     yield f"  groups         {found.groups}" + _noted(
-        ("uniform: A = 0", found.uniform_groups),
+        ("uniform" if options.get("uniform") == "keep" else "uniform: A = 0", found.uniform_groups),
         ("of one rollout: A = 0", found.singleton_groups),
         ("without a known outcome: no credit", found.empty_groups),
     )
@@ -95,7 +99,8 @@ def lines(found: Diagnostics, config: Config) -> Iterable[str]:
             f" {_share(o.branching, o.states)} with several actions"
         )
     if not found.live_steps:
-        yield "  advantage      0 everywhere: no group has rollouts of different outcomes"
+        what = "of uniform groups alone" if found.nonzero_steps else "0 everywhere"
+        yield f"  advantage      {what}: no group has rollouts of different outcomes"
         return
     error = f" ± {found.standard_error:.4f} (error over groups)" if found.groups > 1 else ""
     yield f"  advantage      mean {found.mean + 0:+.4f}{error}, deviation {found.deviation:.4f}"

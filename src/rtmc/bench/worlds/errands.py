@@ -64,7 +64,7 @@ def describe(problem, state, phase, action, out):
             if signed:
                 out[n] = 16
                 n += 1
-            if to == before:
+            if to == before and before != room:
                 out[n] = 17
                 n += 1
     elif action == TAKE:

@@ -179,7 +179,7 @@ def follow(problem, state, action):
             passed = state if silent else state & ~3 | PASSED
             failed = state & ~3 | FAILS
             if placed > 0 and of_patch and placed != right:
-                return 1.0, failed, failed
+                return 0.0, failed, failed  # the second of the two: that is what is seen
             return (1.0 - SEES if faulty else 1.0), passed, failed
     return 1.0, state, state
 
@@ -191,9 +191,10 @@ def effect(problem, state, action):
     first = files + regions
     if first <= action < first + regions * patches:
         return CHANGES
-    tests = first + regions * patches
-    if tests <= action <= tests + files and state & 3 == 0 and state >> 2 & 63 > 0:
-        return VALIDATES
+    other, placed = action - first - regions * patches, state >> 2 & 63
+    if 0 <= other <= files and state & 3 == 0 and placed > 0:
+        looks = other == files or (placed - 1) // patches // problem[B] == other
+        return VALIDATES if looks else 0
     return 0
 
 
@@ -208,7 +209,7 @@ def coarse(problem, action):
     if action < files + regions + regions * patches:
         return 2 * files + (action - files - regions) // patches // problem[B]
     other = action - files - regions - regions * patches
-    return 3 * files + max(other - files + 1, 0)  # all tests and runs are one kind
+    return 3 * files + max(other - files + 1, 0)  # all tests are one kind, a run another
 
 
 @njit
@@ -230,7 +231,9 @@ def draw(rng: np.random.Generator, files: int, regions: int, patches: int) -> li
     at = fault // regions
 
     def other(right: int, size: int, p: float) -> int:
-        return right if rng.random() < p else (right + int(rng.integers(1, size))) % size
+        if rng.random() < p or size == 1:
+            return right
+        return (right + int(rng.integers(1, size))) % size
 
     problem = [files, regions, patches, fault, patch, other(at, files, HINT)]
     for file in range(files):

@@ -196,7 +196,7 @@ def _given(signed: SignedGroup, config: Config) -> dict[str, list[float | None]]
 
 def _signer_for(signed: SignedGroup, estimator: Estimator) -> Signer | None:
     levels = estimator.reads.levels
-    if estimator.reads.observations and not signed.texts:
+    if (estimator.reads.observations or estimator.reads.progress) and not signed.texts:
         return None
     if not levels or levels == tuple(signed.signer.levels):
         return signed.signer
