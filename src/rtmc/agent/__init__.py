@@ -1,0 +1,1 @@
+"""Produce rollouts: a coding agent that works in a sandbox."""
