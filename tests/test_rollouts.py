@@ -93,6 +93,7 @@ STEPS = st.builds(
     tuples(st.builds(Span, INT, INT, INT)),
     maybe(TEXT),
     maybe(TEXT),
+    maybe(NUMBER),
 )
 ROLLOUTS = st.builds(
     Rollout,
@@ -108,6 +109,8 @@ ROLLOUTS = st.builds(
     st.booleans(),
     tuples(INT),
     st.builds(Source, TEXT, INT),
+    tuples(tuples(INT)),
+    tuples(tuples(NUMBER)),
 )
 
 
@@ -143,6 +146,12 @@ def test_a_reward_that_json_cannot_hold_is_refused(make, number):
     """Written as null it would come back as an unknown outcome, or as an unreadable line."""
     with pytest.raises(RtmcError, match=r"reward"):
         encode_rollout(make(number))
+
+
+@pytest.mark.parametrize("number", [math.nan, -math.inf])
+def test_a_log_probability_that_json_cannot_hold_is_refused(number):
+    with pytest.raises(FormatError, match=r"^r: a log-probability is not finite"):
+        encode_rollout(Rollout("p", "r", token_ids=((1, 2),), logprobs=((-1.0, number),)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The models that continue dialogues, one module for each kind."""
