@@ -6,7 +6,7 @@ the record's token sequence stays a sequence of its own.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from rtmc.errors import FormatError
 from rtmc.rollouts import Rollout, Span, Step, status_of
 
 __all__ = ["Joined", "begins_with", "join_samples"]
+
+T = TypeVar("T")
 
 
 def _is_replay(one: Step, other: Step) -> bool:
@@ -87,8 +89,16 @@ def join_samples(first: Rollout, later: Rollout) -> Joined:
         root=first.root or later.root,
         persistent_shell=first.persistent_shell and later.persistent_shell,
         sequence_lengths=first.sequence_lengths + later.sequence_lengths,
+        token_ids=_both(first, later, first.token_ids, later.token_ids),
+        logprobs=_both(first, later, first.logprobs, later.logprobs),
     )
     return Joined(joined, bool(first.steps and later.steps) and not replayed)
+
+
+def _both(first: Rollout, later: Rollout, one: tuple[T, ...], two: tuple[T, ...]) -> tuple[T, ...]:
+    """Put what is kept of each sequence together, if it is kept of all."""
+    whole = len(one) == len(first.sequence_lengths) and len(two) == len(later.sequence_lengths)
+    return one + two if whole else ()
 
 
 def _fuller(first: Step, replay: Step) -> Step:
