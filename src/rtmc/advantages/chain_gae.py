@@ -7,6 +7,7 @@ LSTD(0) around what is known so far; the system is strictly diagonally dominant,
 solution. Nothing is carried from one update to the next.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import msgspec
@@ -68,11 +69,11 @@ class ChainGAE(msgspec.Struct, frozen=True):
     def __call__(self, batch: Batch) -> Estimate:
         """Return A, with V of each step."""
         values = linear_prior(batch, self.ridge)
-        for level in range(batch.states.shape[1]):
+        for finer, level in enumerate(self._levels(batch)):
             tree = build(batch, level)
             offsets = solve(
                 links(batch, tree), advantages_of(batch, values, 0.0), batch.discount,
-                self.n_prior * 2**level, np.zeros(tree.n_states),
+                self.n_prior * 2**finer, np.zeros(tree.n_states),
             )  # fmt: skip
             values = values + offsets[tree.state_of_step]
         advantages = advantages_of(batch, values, self.lam)
@@ -81,3 +82,7 @@ class ChainGAE(msgspec.Struct, frozen=True):
         if self.scale:
             advantages = scaled(batch, advantages)
         return Estimate(advantages, state_values=values)
+
+    def _levels(self, batch: Batch) -> Sequence[int]:
+        """Say which levels to go through: all that there are."""
+        return range(batch.states.shape[1])
