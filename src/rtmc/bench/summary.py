@@ -143,20 +143,22 @@ def _cosines(found: Found, stage: str) -> Iterator[str]:
 
 def _by_size(found: Found) -> Iterator[str]:
     sizes, stages = found["settings"]["sizes"], found["settings"]["stages"]
+    repairs = {row["condition"] for row in found["conditions"] if "repair" in row["about"]}
+    rows = [row for row in found["rows"] if row["condition"] in repairs]
 
     def mean(name: str, stage: str, n: int) -> str:
         own = [
-            r["cosine"] for r in found["rows"]
+            r["cosine"] for r in rows
             if (r["estimator"], r["stage"], r["n"]) == (name, stage, n)
         ]  # fmt: skip
         return f"{sum(own) / len(own):.3f}"
 
     yield from _table(
-        "Cosine by rollouts a problem, mean of all conditions",
+        "Cosine by rollouts a problem, mean of the repair conditions",
         ("", *(f"{stage} {n}" for stage in stages for n in sizes)),
         [
             (_label(name, found), *(mean(name, stage, n) for stage in stages for n in sizes))
-            for name in _names(found["rows"], lambda r: r["cosine"])
+            for name in _names(rows, lambda r: r["cosine"])
         ],
     )
 
