@@ -108,7 +108,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print one J
 @click.option("--rollouts", "sizes", metavar="N,…", default="", callback=_sizes,
               help="Rollouts a problem.  [4,16; 4,8,16,32,64 with --full]")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(2),
-              help="Batches of 8 problems.  [10; 24 with --full]")  # fmt: skip
+              help="Batches of 8 problems.  [8; 24 with --full]")  # fmt: skip
 @_full_option
 @_jobs_option
 @_json_option
@@ -136,8 +136,8 @@ def quality(
         stages or ("start", "half"),  # ty: ignore[invalid-argument-type]
         sizes or ((4, 8, 16, 32, 64) if full else (4, 16)),
         estimators or (tuple(_methods()) if full else SHORT_QUALITY),
-        seeds or (24 if full else 10),
-        32 if full else 16,
+        seeds or (24 if full else 8),
+        32 if full else 12,
     )
     _folder(pictures)
     found = _finished(output, settings)
