@@ -20,18 +20,18 @@ def quality_table(found: dict[str, Any]) -> Iterator[str]:
     for condition, stage in dict.fromkeys((row["condition"], row["stage"]) for row in rows):
         block = [r for r in rows if r["condition"] == condition and r["stage"] == stage]
         yield ""
-        head = "".join(f"{f'N = {n}':<21}" for n in sizes)
-        yield f"{f'{condition} {stage}':<24}{head}fvu   sign  rank   bias"
+        head = "".join(f"{f'N = {n}':<24}" for n in sizes)
+        yield f"{f'{condition} {stage}':<24}{head}  fvu  sign  rank   bias"
         by_name: dict[str, dict[int, dict[str, Any]]] = {}
         for row in block:
             by_name.setdefault(row["estimator"], {})[row["n"]] = row
         ordered = sorted(by_name.items(), key=lambda item: -_mean_cosine(item[1]))
         for name, of_n in ordered:
-            cells = "".join(f"{_cosine(of_n[n]):<21}" for n in sizes)
+            cells = "".join(f"{_cosine(of_n[n]):<24}" for n in sizes)
             last = of_n[most]
             mark = " ←" if name == found["recommended"] else ""
             yield (
-                f"{name:<24}{cells}{last['fvu']:.2f}  {last['sign']:.2f}  {last['rank']:5.2f}  "
+                f"{name:<24}{cells}{last['fvu']:5.2f}  {last['sign']:.2f}  {last['rank']:5.2f}  "
                 f"{last['bias']:+.2f}{mark}"
             )
     if found["goals"]:
