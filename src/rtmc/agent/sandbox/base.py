@@ -23,6 +23,12 @@ ENVIRONMENT = {
 }
 """Variables of every sandbox, besides those that say where things are."""
 
+OF_OUR_PYTHON = {
+    # What happens to be installed beside rtmc is no part of the agent's repository.
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+"""Variables of a sandbox in which the Python that runs this serves the agent."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a sandbox may use; how far each holds is in ``Sandbox.notes``.
@@ -89,10 +95,13 @@ class Sandbox(Protocol):
     Attributes:
         workspace: the absolute path of the workspace inside.
         notes: how each limit holds here, and what does not hold, a sentence each.
+        python: how to start the interpreter whose packages the workspace is tested with, blind to
+            what the workspace holds; arguments follow.
     """
 
     workspace: str
     notes: tuple[str, ...]
+    python: tuple[str, ...]
 
     def run(self, command: str, timeout: float | None = None) -> Result:
         """Run a command in the one shell, which keeps directory, variables and background jobs.

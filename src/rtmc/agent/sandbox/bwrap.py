@@ -23,7 +23,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rtmc.agent.sandbox.base import ENVIRONMENT, Limits
+from rtmc.agent.sandbox.base import ENVIRONMENT, OF_OUR_PYTHON, Limits
 from rtmc.agent.sandbox.hosted import BOOT_CODE, Hosted, greet, receive
 from rtmc.agent.sandbox.seccomp import seccomp_filter
 from rtmc.errors import SandboxError
@@ -111,6 +111,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
         "HOME": "/tmp",
         "USER": "agent",
         **ENVIRONMENT,
+        **OF_OUR_PYTHON,
         **(more or {}),
     }
 

@@ -92,6 +92,8 @@ def greet(
 class Hosted:
     """A sandbox whose first process is ``init.py``."""
 
+    python: tuple[str, ...] = ("python", "-I")
+
     def __init__(
         self,
         channel: Channel,

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from rtmc.agent.sandbox.base import ENVIRONMENT, Limits
+from rtmc.agent.sandbox.base import ENVIRONMENT, OF_OUR_PYTHON, Limits
 from rtmc.agent.sandbox.hosted import BOOT_CODE, Hosted, greet, receive
 from rtmc.errors import OptionError, SandboxError
 
@@ -72,6 +72,7 @@ class LocalSandbox(Hosted):
             "HOME": str(home),
             "TMPDIR": str(tmp),
             **ENVIRONMENT,
+            **OF_OUR_PYTHON,
             **(env or {}),
         }
         try:

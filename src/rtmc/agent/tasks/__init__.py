@@ -1,0 +1,1 @@
+"""Problems for the agent, one module for each kind."""

@@ -1,0 +1,106 @@
+"""What a task is: problems, each a workspace, a text, and tests that decide.
+
+A problem is data; its task knows how to open its workspace and how to judge what was made of it.
+Most tasks are files: ``FilesTask`` opens a sandbox, puts them there, and judges by pytest.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from rtmc.agent.sandbox import Sandbox
+from rtmc.agent.tasks.judge import Judgement, judge_by_pytest
+from rtmc.errors import OptionError
+
+__all__ = ["FilesTask", "Judgement", "Opener", "Problem", "Task"]
+
+Opener = Callable[..., Sandbox]
+"""Opens an empty sandbox; takes the options of its kind, such as ``image``."""
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One problem.
+
+    Attributes:
+        problem_id: unique within its task, and the same at every run.
+        text: what the agent is told; nothing else is.
+        files: the workspace at the start, by path.
+        tests: files that are put in place when the agent is done, over whatever stands there.
+        must_pass: the tests that decide, as pytest's node ids; all must pass.
+        facts: what is known of the problem (package, kind of fault, its place, …), for analyses;
+            the agent never sees it.
+    """
+
+    problem_id: str
+    text: str
+    files: dict[str, bytes] = {}
+    tests: dict[str, bytes] = {}
+    must_pass: tuple[str, ...] = ()
+    facts: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse a problem that every attempt would solve.
+
+        Raises:
+            OptionError: no test decides.
+        """
+        if not self.must_pass:
+            raise OptionError(f"{self.problem_id}: no test decides; name some in must_pass")
+
+
+class Task(Protocol):
+    """A source of problems.
+
+    Attributes:
+        name: what its rollouts' problem ids begin with.
+        problems: all of them, in an order that never changes; made when they are asked for.
+    """
+
+    name: str
+    problems: Sequence[Problem]
+
+    def open(self, problem: Problem) -> Sandbox:
+        """Open the workspace of a problem; whoever asks closes it."""
+        ...
+
+    def judge(self, problem: Problem, sandbox: Sandbox) -> Judgement:
+        """Run the tests that decide on what the agent left behind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FilesTask:
+    """A task whose problems are files.
+
+    Attributes:
+        name: as of ``Task``.
+        problems: as of ``Task``.
+        opener: of the sandbox that the agent works in, and of the clean one that judges.
+        seconds: wall time of the tests.
+    """
+
+    name: str
+    problems: Sequence[Problem]
+    opener: Opener
+    seconds: float = 60.0
+
+    def open(self, problem: Problem) -> Sandbox:
+        """Open a sandbox and put the files there."""
+        sandbox = self.opener()
+        try:
+            sandbox.put(problem.files)
+        except BaseException:
+            sandbox.close()
+            raise
+        return sandbox
+
+    def judge(self, problem: Problem, sandbox: Sandbox) -> Judgement:
+        """Judge in a sandbox that the agent has never seen, on a copy of its workspace."""
+        left: Mapping[str, bytes] | bytes = sandbox.take()
+        with self.opener() as clean:
+            clean.put(left)
+            return judge_by_pytest(
+                clean, problem.files, problem.tests, problem.must_pass, self.seconds
+            )
