@@ -5,6 +5,7 @@ from rtmc.errors import (
     AlignmentError,
     FormatError,
     MissingExtraError,
+    ModelError,
     OptionError,
     OutputError,
     RtmcError,
@@ -19,6 +20,7 @@ BUILTIN = {
     OutputError: OSError,
     SandboxError: RuntimeError,
     WorkspaceError: OSError,
+    ModelError: RuntimeError,
     MissingExtraError: ImportError,
 }
 

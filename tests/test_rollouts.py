@@ -47,6 +47,7 @@ from rtmc.rollouts import (
         (0.0, "submitted", None, "failed"),
         (None, "submitted", False, "failed"),
         (0.0, "", None, "failed"),
+        (None, "error: the endpoint said 429, rate limit", None, "unknown"),
         (0.0, "test_timeout", None, "failed"),  # the tests ran out of time, not the agent
         # nothing is known
         (None, None, None, "unknown"),

@@ -7,6 +7,7 @@
     ├── OutputError       the result cannot be written (also OSError)
     ├── SandboxError      a sandbox cannot be started, or has ended (also RuntimeError)
     ├── WorkspaceError    a file in a sandbox cannot be read or written (also OSError)
+    ├── ModelError        a model refuses all that is asked of it (also RuntimeError)
     └── MissingExtraError an optional package is not installed (also ImportError)
 
 Anything else that escapes from rtmc is a bug.
@@ -16,6 +17,7 @@ __all__ = [
     "AlignmentError",
     "FormatError",
     "MissingExtraError",
+    "ModelError",
     "OptionError",
     "OutputError",
     "RtmcError",
@@ -50,6 +52,10 @@ class SandboxError(RtmcError, RuntimeError):
 
 class WorkspaceError(RtmcError, OSError):
     """A file in a sandbox's workspace cannot be read or written."""
+
+
+class ModelError(RtmcError, RuntimeError):
+    """A model refuses all that is asked of it; the message says what its endpoint said."""
 
 
 class MissingExtraError(RtmcError, ImportError):

@@ -157,7 +157,7 @@ def is_limit(stop_reason: str | None) -> bool:
     if not stop_reason:
         return False
     text = stop_reason.lower().replace(" ", "_").replace("-", "_")
-    if "test_timeout" in text:  # the tests ran out of time, not the agent
+    if "test_timeout" in text or text.startswith("error:"):  # the tests did, or an endpoint
         return False
     return any(word in text for word in _LIMIT_WORDS)
 

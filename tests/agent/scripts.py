@@ -20,7 +20,11 @@ def xml(name, **arguments):
 
 
 def native(name, **arguments):
-    return {"id": f"id_{name}", "name": name, "arguments": json.dumps(arguments)}
+    return {
+        "id": f"id_{name}",
+        "name": name,
+        "arguments": json.dumps(arguments, ensure_ascii=False),
+    }
 
 
 def edit(command, path, **more):

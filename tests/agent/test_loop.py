@@ -240,15 +240,15 @@ def test_native_calls(repository):
     assert outputs(episode)[2][0].startswith("calc.py:1:def add(a, b):\ntest_calc.py:7:")
     assert outputs(episode)[3] == ["finished"]
     assert "function=" not in dialogue.messages[0]["content"]
-    assert dialogue.messages[2:5] == [
+    assert dialogue.messages[2:5] == [  # arguments as the model wrote them
         {
             "role": "assistant",
             "content": "",
             "tool_calls": [
                 {"id": "id_think", "type": "function",
-                 "function": {"name": "think", "arguments": '{"thought":"x"}'}},
+                 "function": {"name": "think", "arguments": '{"thought": "x"}'}},
                 {"id": "id_bash", "type": "function",
-                 "function": {"name": "bash", "arguments": '{"command":"echo é"}'}},
+                 "function": {"name": "bash", "arguments": '{"command": "echo é"}'}},
             ],
         },
         {"role": "tool", "tool_call_id": "id_think", "content": "noted"},

@@ -75,7 +75,8 @@ def attempt(
 ) -> Attempt:
     """Attempt one problem.
 
-    An error of the sandbox or the model ends the attempt; what was done until then is kept.
+    An error of the sandbox or the model ends the attempt; what was done until then is kept. Where
+    the model gave up the token record in between, no step has spans.
 
     Args:
         text: of the problem.
@@ -90,6 +91,8 @@ def attempt(
         reason = yield from _work(text, bench, dialogue, native_tools, limits, tools, steps)
     except RtmcError as error:
         reason = f"error: {error}"
+    if not dialogue.token_ids:
+        steps = [msgspec.structs.replace(step, spans=()) for step in steps]
     return Episode(
         tuple(steps),
         reason,
@@ -199,17 +202,18 @@ def _turn(
         zip(completion.calls, calls, observed, strict=False)  # as far as they were carried out
     ):
         name = str(raw.get("id") or f"call_{number}")
-        function = {"name": call.name, "arguments": _as_json(call.arguments)}
+        function = {"name": call.name, "arguments": _as_json(raw.get("arguments"), call.arguments)}
         said["tool_calls"].append({"id": name, "type": "function", "function": function})
         answers.append({"role": "tool", "tool_call_id": name, "content": seen.text})
     return [said, *answers]
 
 
-def _as_json(arguments: dict[str, Any] | str) -> str:
-    """Write arguments as the object that endpoints insist on, also where the model did not."""
+def _as_json(written: Any, arguments: dict[str, Any] | str) -> str:
+    """Give arguments as they were written, else as the object that endpoints insist on."""
     if isinstance(arguments, str):
-        arguments = {"malformed": arguments}
-    return msgspec.json.encode(arguments).decode()
+        return msgspec.json.encode({"malformed": arguments}).decode()
+    is_text = isinstance(written, str) and written
+    return written if is_text else msgspec.json.encode(arguments).decode()
 
 
 def _message(role: str, content: str) -> Message:

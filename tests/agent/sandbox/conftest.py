@@ -32,19 +32,19 @@ def bwrap_works() -> None:
         pytest.skip(f"bubblewrap may not be used here: {done.stderr.strip()}")
 
 
-@pytest.fixture
-def bwrap(bwrap_works: None) -> Iterator[Open]:
+@pytest.fixture(params=["bwrap", "warm"])
+def bwrap(request: pytest.FixtureRequest, bwrap_works: None) -> Iterator[Open]:
     """Open sandboxes of bubblewrap with some limits; they are closed after the test."""
     with ExitStack() as stack:
         yield lambda env=None, readable=(), **limits: stack.enter_context(
-            open_sandbox("bwrap", Limits(**limits), env=env, readable=readable)
+            open_sandbox(request.param, Limits(**limits), env=env, readable=readable)
         )
 
 
-@pytest.fixture(params=["bwrap", "local", "docker"])
+@pytest.fixture(params=["bwrap", "warm", "local", "docker"])
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
     """Give a sandbox of each kind; Docker's engine is a fake that runs the process here."""
-    if request.param == "bwrap":
+    if request.param in ("bwrap", "warm"):
         request.getfixturevalue("bwrap_works")
         options: dict[str, Any] = {}
     elif request.param == "local":

@@ -24,7 +24,7 @@ def after(words: list[str], option: str) -> list[str]:
 
 
 def test_an_ordinary_user_needs_one_bwrap():
-    words = command("bwrap", Limits(disk=1000), BINDS, as_root=False, seccomp=7)
+    words = command("bwrap", Limits(disk=1000), BINDS, False, 7, ["first"])
     assert words.count("bwrap") == 1
     assert {"--unshare-all", "--unshare-user", "--disable-userns", "--new-session", "--clearenv",
             "--as-pid-1"} <= set(words)  # fmt: skip
@@ -40,7 +40,7 @@ def test_an_ordinary_user_needs_one_bwrap():
 
 
 def test_root_becomes_another_before_the_sandbox_begins():
-    words = command("bwrap", Limits(), BINDS, as_root=True, seccomp=None)
+    words = command("bwrap", Limits(), BINDS, True, None, ["first"])
     inner = len(words) - words[::-1].index("bwrap") - 1
     front, rest = words[:inner], words[inner:]
     drop = ["--reuid", "65533", "--regid", "65533", "--clear-groups"]
@@ -53,7 +53,7 @@ def test_root_becomes_another_before_the_sandbox_begins():
 
 def test_folders_above_a_path_are_open_to_all_inside():
     """bwrap would give them the mode they have here; /root is closed to others."""
-    words = command("bwrap", Limits(), {"/root/a/python": "/root/a/python"}, False, None)
+    words = command("bwrap", Limits(), {"/root/a/python": "/root/a/python"}, False, None, [])
     assert words.index("/root") < words.index("/root/a") < words.index("/root/a/python")
     assert after(words, "--dir") == ["/root", "/root/a"]
 
@@ -158,7 +158,7 @@ def test_the_first_process_is_killed(bwrap):
     """By whatever: the host learns that the sandbox has ended."""
     sandbox = bwrap()
     _, end = sandbox._end.peek()[2]
-    _, _, (first,) = end.args
+    *_, (first,) = end.args
     signal.pidfd_send_signal(first, signal.SIGKILL)
     with pytest.raises(SandboxError, match=r"the sandbox has ended \(.*\); open a new one"):
         sandbox.run("true")

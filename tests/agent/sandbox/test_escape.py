@@ -218,7 +218,7 @@ def test_nothing_else_is_there(bwrap, planted):
     sandbox = bwrap()
     assert set(sandbox.run("ls /").output.split()) <= {
         "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr",
-        "workspace",
+        "run", "workspace",
     } | {Path(path).parts[1] for path in (sys.prefix, sys.base_prefix)}  # fmt: skip
     allowed = {"alternatives", "group", "hosts", "ld.so.cache", "passwd"}
     assert set(sandbox.run("ls /etc").output.split()) <= allowed

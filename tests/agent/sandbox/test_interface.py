@@ -266,7 +266,9 @@ def test_it_outlives_the_thread_that_opened_it(bwrap_works):
 
 
 def test_a_kind_that_is_none():
-    with pytest.raises(OptionError, match="no sandbox 'chroot'; choose from bwrap, docker, local"):
+    with pytest.raises(
+        OptionError, match="no sandbox 'chroot'; choose from bwrap, warm, docker, local"
+    ):
         open_sandbox("chroot")
 
 

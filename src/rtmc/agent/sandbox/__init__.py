@@ -1,6 +1,7 @@
 """Where an agent's commands run, one module for each kind, and the literal dict of their names.
 
-``bwrap`` is the default. ``docker`` is for problems that come as an image. ``local`` is none.
+``bwrap`` is the default; ``warm`` is the same for many short rollouts that run pytest. ``docker``
+is for problems that come as an image. ``local`` is none.
 """
 
 from typing import Any
@@ -9,6 +10,7 @@ from rtmc.agent.sandbox.base import Limits, Result, Sandbox
 from rtmc.agent.sandbox.bwrap import BwrapSandbox
 from rtmc.agent.sandbox.docker import DockerSandbox
 from rtmc.agent.sandbox.local import LocalSandbox
+from rtmc.agent.sandbox.warm import WarmSandbox
 from rtmc.errors import OptionError
 
 __all__ = [
@@ -19,11 +21,15 @@ __all__ = [
     "LocalSandbox",
     "Result",
     "Sandbox",
+    "WarmSandbox",
     "open_sandbox",
 ]
 
-SANDBOXES: dict[str, type[BwrapSandbox] | type[DockerSandbox] | type[LocalSandbox]] = {
+Kind = type[BwrapSandbox] | type[WarmSandbox] | type[DockerSandbox] | type[LocalSandbox]
+
+SANDBOXES: dict[str, Kind] = {
     "bwrap": BwrapSandbox,
+    "warm": WarmSandbox,
     "docker": DockerSandbox,
     "local": LocalSandbox,
 }

@@ -61,31 +61,13 @@ class BwrapSandbox(Hosted):
         Raises:
             SandboxError: bubblewrap is missing or too old, or the kernel does not allow it.
         """
-        bwrap = find_bwrap()
         as_root = is_root()
-        binds = _binds(readable)
-        kernel_processes = limits.processes + 1 if _counts_by_namespace() else None
-        ours, theirs = socket.socketpair()
-        seccomp = _pipe_of(seccomp_filter())
-        try:
-            process = subprocess.Popen(
-                command(bwrap, limits, binds, as_root, seccomp),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.PIPE,
-                pass_fds=[seccomp] if seccomp is not None else [],
-                start_new_session=True,  # Ctrl-C is for the host, which then closes its sandboxes
-                env={},
-                cwd="/",
-            )
-        finally:
-            theirs.close()
-            if seccomp is not None:
-                os.close(seccomp)
+        kernel_processes = limits.processes + 1 if counts_by_namespace() else None
+        boot = [os.path.realpath(sys.executable), "-I", "-S", "-c", BOOT_CODE]
+        process, ours = start(limits, binds_of(readable), boot)
         first: list[int] = []  # a handle of the first process inside, once it is known
-        end = functools.partial(_end, process, ours, first)
+        end = functools.partial(end_of, process, ours, first)
         try:
-            ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before it can answer
             greet(
                 ours,
                 limits,
@@ -96,11 +78,46 @@ class BwrapSandbox(Hosted):
                 kernel_processes=kernel_processes,
                 count_files=True,
             )
-            first.append(_hello(ours))
+            first.append(hello(ours))
         except (OSError, EOFError) as error:
-            raise _refused(end(), as_root) from error
-        notes = _notes(limits, kernel_processes is not None, seccomp is not None)
-        super().__init__(ours, limits, WORKSPACE, notes, end)
+            raise refused(end(), as_root) from error
+        super().__init__(ours, limits, WORKSPACE, notes_of(limits), end)
+
+
+def start(
+    limits: Limits, binds: Mapping[str, str], program: Sequence[str], *, nests: bool = False
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start bubblewrap; give the process, and a channel to the standard input of what runs inside.
+
+    Args:
+        limits: for the sizes of what can be written.
+        binds: path inside → path of this machine.
+        program: the first process.
+        nests: it may make user namespaces itself.
+
+    Raises:
+        SandboxError: bubblewrap is missing or too old.
+    """
+    bwrap = find_bwrap()
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before anybody can answer
+    seccomp = _pipe_of(seccomp_filter())
+    try:
+        process = subprocess.Popen(
+            command(bwrap, limits, binds, is_root(), seccomp, program, nests=nests),
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.PIPE,
+            pass_fds=[seccomp] if seccomp is not None else [],
+            start_new_session=True,  # Ctrl-C is for the host, which then closes its sandboxes
+            env={},
+            cwd="/",
+        )
+    finally:
+        theirs.close()
+        if seccomp is not None:
+            os.close(seccomp)
+    return process, ours
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -117,7 +134,14 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def command(
-    bwrap: str, limits: Limits, binds: Mapping[str, str], as_root: bool, seccomp: int | None
+    bwrap: str,
+    limits: Limits,
+    binds: Mapping[str, str],
+    as_root: bool,
+    seccomp: int | None,
+    program: Sequence[str],
+    *,
+    nests: bool = False,
 ) -> list[str]:
     """Write the command that starts the first process inside.
 
@@ -127,6 +151,8 @@ def command(
         binds: path inside → path of this machine.
         as_root: put root's own bwrap in front.
         seccomp: a descriptor with the filter.
+        program: the first process.
+        nests: it may make user namespaces itself.
     """
     front = []
     if as_root:
@@ -139,12 +165,13 @@ def command(
     size = ["--perms", "1777", "--size", str(limits.disk), "--tmpfs"]
     return [
         *front, bwrap,
-        "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000",
+        "--unshare-all", "--unshare-user", *([] if nests else ["--disable-userns"]),
+        "--uid", "1000", "--gid", "1000",
         "--hostname", "sandbox", "--new-session", "--cap-drop", "ALL", "--clearenv", "--as-pid-1",
         *(["--seccomp", str(seccomp)] if seccomp is not None else []),
         "--proc", "/proc", "--dev", "/dev", *size, "/dev/shm", "--remount-ro", "/dev",
         *size, "/tmp", *size, WORKSPACE, *_view(binds), "--remount-ro", "/", "--chdir", WORKSPACE,
-        "--", os.path.realpath(sys.executable), "-I", "-S", "-c", BOOT_CODE,
+        "--", *program,
     ]  # fmt: skip
 
 
@@ -165,7 +192,7 @@ def _view(binds: Mapping[str, str]) -> list[str]:
     return options
 
 
-def _binds(readable: Sequence[str]) -> dict[str, str]:
+def binds_of(readable: Sequence[str]) -> dict[str, str]:
     """List what can be read inside: path there → path here."""
     system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"]
     needed = ["/etc/alternatives", "/etc/ld.so.cache"]
@@ -186,7 +213,7 @@ def is_root() -> bool:
     return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
 
 
-def _counts_by_namespace() -> bool:
+def counts_by_namespace() -> bool:
     """Tell whether the kernel counts processes by user namespace (since Linux 5.14)."""
     found = re.match(r"(\d+)\.(\d+)", platform.release())
     return found is not None and (int(found[1]), int(found[2])) >= (5, 14)
@@ -242,7 +269,7 @@ def _pipe_of(data: bytes | None) -> int | None:
     return reads
 
 
-def _hello(channel: socket.socket) -> int:
+def hello(channel: socket.socket) -> int:
     """Wait for the hello of the process inside, and give a handle of that process.
 
     The kernel tells who wrote to a socket, by the process id that it has here.
@@ -259,20 +286,25 @@ def _hello(channel: socket.socket) -> int:
     return process
 
 
-def _end(process: subprocess.Popen[bytes], channel: socket.socket, first: list[int]) -> str:
+def end_of(process: subprocess.Popen[bytes], channel: socket.socket, first: list[int]) -> str:
     """Kill the first process, and with it all; give what was said on stderr."""
     channel.close()
-    for handle in first:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
-        os.close(handle)
     if not first:
         process.kill()
+    kill_all(first)
     _, said = process.communicate()
     return said.decode(errors="replace").strip()[-500:]
 
 
-def _refused(said: str, as_root: bool) -> SandboxError:
+def kill_all(handles: list[int]) -> None:
+    """Kill processes, and give up their handles."""
+    for handle in handles:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.close(handle)
+
+
+def refused(said: str, as_root: bool) -> SandboxError:
     """Say why bubblewrap did not start."""
     if re.search(r"namespace|uid map|setting up|Operation not permitted|mount proc", said):
         who = f"user {NOBODY}, whom root becomes for it," if as_root else "this user"
@@ -291,13 +323,14 @@ def _refused(said: str, as_root: bool) -> SandboxError:
     return SandboxError(f"bubblewrap could not start: {said or 'it said nothing'}")
 
 
-def _notes(limits: Limits, kernel_processes: bool, filtered: bool) -> list[str]:
+def notes_of(limits: Limits) -> list[str]:
     """Say how the limits hold."""
+    holder = "the kernel" if counts_by_namespace() else "a look ten times a second"
+    filtered = seccomp_filter() is not None
     return [
         f"memory: the kernel holds each process to {limits.memory >> 20} MiB of its own; all "
         "together are looked at ten times a second, and killed if above",
-        f"processes: {'the kernel' if kernel_processes else 'a look ten times a second'} holds "
-        f"{limits.processes}",
+        f"processes: {holder} holds {limits.processes}",
         f"disk: the kernel holds {limits.disk >> 20} MiB in each of /workspace, /tmp and /dev/shm",
         f"files: a look ten times a second holds {limits.files}",
         "file_size, cpu_seconds: the kernel holds them for each process",

@@ -11,6 +11,7 @@ import tarfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Protocol, Self
 
 import msgspec
@@ -19,7 +20,7 @@ from rtmc.agent.sandbox import init
 from rtmc.agent.sandbox.base import Limits, Result
 from rtmc.errors import SandboxError, WorkspaceError
 
-__all__ = ["BOOT_CODE", "BOOT_TEXT", "Channel", "Hosted", "greet", "receive"]
+__all__ = ["BOOT_CODE", "BOOT_TEXT", "PATIENCE", "Channel", "Hosted", "greet", "program", "receive"]
 
 PATIENCE = 60.0
 """Seconds beyond a command's own in which an answer must come, also on a busy machine."""
@@ -27,10 +28,10 @@ PATIENCE = 60.0
 _BOOT = (
     "import marshal, os\ndef get(size):\n data = b''\n while len(data) < size:\n"
     "  more = os.read(0, size - len(data)) or os._exit(1)\n  data += more\n return data\n"
-    "space = {'__name__': 'init'}\nexec(%s, space)\nspace['main']()"
+    "space = {'__name__': 'inside'}\nexec(%s, space)\nspace['main']()"
 )
 BOOT_TEXT = _BOOT % "get(int.from_bytes(get(4), 'big'))"
-"""What an interpreter of any version gets as ``-c`` to read and run ``init.py``."""
+"""What an interpreter of any version gets as ``-c`` to read and run a ``program``."""
 BOOT_CODE = _BOOT % "marshal.loads(get(int.from_bytes(get(4), 'big')))"
 """The same where the interpreter is our own, which saves it the compiling."""
 
@@ -52,9 +53,16 @@ class Channel(Protocol):
 
 
 @functools.cache
-def _source(compiled: bool) -> bytes:
-    text = inspect.getsource(init).encode()
-    data = marshal.dumps(compile(text, "init", "exec")) if compiled else text
+def program(module: ModuleType, compiled: bool) -> bytes:
+    """Write a module whose ``main`` an interpreter with one of the boots shall run.
+
+    Args:
+        module: which needs nothing of rtmc.
+        compiled: the interpreter is our own, with ``BOOT_CODE``.
+    """
+    text = inspect.getsource(module).encode()
+    name = module.__name__.rpartition(".")[2]
+    data = marshal.dumps(compile(text, name, "exec")) if compiled else text
     return struct.pack(">I", len(data)) + data
 
 
@@ -85,7 +93,7 @@ def greet(
     held |= {"kernel_processes": kernel_processes, "files": limits.files if count_files else 0}
     config = {"limits": held, "env": dict(env), "workspace": workspace, "bash": bash}
     channel.settimeout(PATIENCE)
-    channel.sendall(_source(compiled))
+    channel.sendall(program(init, compiled))
     send(channel, repr(config).encode())
 
 

@@ -75,6 +75,7 @@ class Init:
         self.workspace = self.directory = os.path.realpath(config["workspace"])
         self.poll, self.on_ready = select.poll(), {}
         self.codes = {}  # pid → exit code, None while it runs; of children somebody waits for
+        self.on_end = {}  # pid → what to call with its exit code
         self.next_look = None  # None while nothing runs that could exceed a limit
         self.asked = self.busy = False
         self.over, self.news = "", ""  # the limit exceeded now; what was killed while idle
@@ -120,11 +121,11 @@ class Init:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     return
+                killed = os.WIFSIGNALED(status)
+                code = 128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
                 if pid in self.codes:
-                    killed = os.WIFSIGNALED(status)
-                    self.codes[pid] = (
-                        128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
-                    )
+                    self.codes[pid] = code
+                self.on_end.pop(pid, lambda _: None)(code)
         except ChildProcessError:
             pass
 
@@ -143,9 +144,21 @@ class Init:
 
     def start(self, argv: list, directory: str, fds: dict):
         """Start a program under the limits; ``fds`` maps its descriptors to ours."""
+
+        def become():
+            try:
+                os.execvpe(argv[0], argv, self.env)
+            except OSError as error:
+                os.write(2, os.fsencode(f"{argv[0]}: {error.strerror}\n"))
+
+        pid = self.fork(become, directory, fds)
+        self.codes[pid] = None
+        return pid
+
+    def fork(self, become, directory: str, fds: dict):
+        """Have a child of this process do something under the limits, and end with 127."""
         pid = os.fork()
         if pid:
-            self.codes[pid] = None
             self.next_look = time.monotonic() + TICK
             return pid
         try:
@@ -160,9 +173,7 @@ class Init:
             except OSError:
                 os.chdir(self.workspace)
             self.confine()
-            os.execvpe(argv[0], argv, self.env)
-        except OSError as error:
-            os.write(2, os.fsencode(f"{argv[0]}: {error.strerror}\n"))
+            become()
         finally:
             os._exit(127)
 
@@ -571,12 +582,15 @@ def send(*parts: bytes):
         data = data[os.write(1, data) :]
 
 
-def main():
-    """Serve the host."""
+def main(prepare=None):
+    """Serve the host; ``prepare`` is called with the process before it does."""
     os.umask(0o022)
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("500")  # where memory ends, the sandbox goes before the trainer
     except OSError:
         pass
-    Init(eval(receive()[0])).serve()
+    init = Init(eval(receive()[0]))
+    if prepare:
+        prepare(init)
+    init.serve()
