@@ -103,6 +103,53 @@ def short(key: str) -> str:
     return re.sub(r"(?<![0-9A-Za-z])([0-9a-f]{4})[0-9a-f]{12}(?![0-9a-f])", r"\1", key)
 
 
+# text that does not stand out from its ground
+CONTRAST = """() => {
+  const light = (color) => {
+    const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (e) => {
+    for (let at = e; at; at = at.parentElement) {
+      const color = getComputedStyle(at).backgroundColor;
+      if (color !== 'rgba(0, 0, 0, 0)') return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  const low = [];
+  for (const e of document.querySelectorAll('header *, #app *')) {
+    if (e instanceof SVGElement || !e.checkVisibility() || e.matches(':disabled')) continue;
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+    const pair = [getComputedStyle(e).color, ground(e)];
+    const [a, b] = pair.map(light).sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) low.push([e.tagName, e.className, e.textContent, pair]);
+  }
+  return low;
+}"""
+
+# controls and pictures without a name, and ids given twice
+NAMELESS = """() => {
+  const name = (e) => {
+    const by = e.getAttribute('aria-labelledby');
+    if (by) return by.split(' ').map((id) => document.getElementById(id).textContent).join(' ');
+    if (e.getAttribute('aria-label')) return e.getAttribute('aria-label');
+    if (e.labels && e.labels.length) return [...e.labels].map((l) => l.textContent).join(' ');
+    return e.matches('button, a, summary, legend') ? e.textContent : '';
+  };
+  const roles = ['button', 'tab', 'application', 'img', 'tablist', 'tabpanel'];
+  const wanted = ['button, a[href], input, select, textarea, summary, nav, aside, form',
+    '[tabindex="0"]', ...roles.map((role) => `[role=${role}]`)].join();
+  const nameless = [...document.querySelectorAll(wanted)].filter((e) => !name(e).trim()
+    && !e.matches('pre'));
+  const pictures = [...document.querySelectorAll('svg:not([aria-hidden=true])')].filter(
+    (e) => !(e.getAttribute('role') && e.getAttribute('aria-label')));
+  const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
+  return [...nameless, ...pictures].map((e) => e.outerHTML.slice(0, 200))
+    .concat(ids.filter((id, at) => ids.indexOf(id) !== at));
+}"""
+
+
 SHOWN = """(ids) => ids.flatMap((id) => {
   const button = [...document.querySelectorAll('.rollouts button')].find(
     (one) => one.querySelector('bdi').textContent === id);

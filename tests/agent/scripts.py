@@ -1,6 +1,7 @@
 """Turns for scripted models, in both notations, and a small repository with a bug."""
 
 import json
+from operator import itemgetter
 
 from rtmc.agent.drive import drive
 from rtmc.agent.loop import attempt
@@ -31,13 +32,18 @@ def edit(command, path, **more):
     return xml("str_replace_editor", command=command, path=path, **more)
 
 
+def driven(attempts, model, **options):
+    """Drive attempts, and give what they came to in their order."""
+    return [result for _, result in sorted(drive(attempts, model, **options), key=itemgetter(0))]
+
+
 def play(bench, turns, **options):
     """Attempt with one scripted rollout; give the episode and the dialogue."""
     native_tools = options.pop("native_tools", False)
     model = Scripted([turns], native_tools=native_tools, tokens=options.pop("tokens", True))
     dialogue = Dialogue([])
     one = attempt("Fix add.", bench, dialogue, native_tools, **options)
-    (episode,) = drive([one], model)
+    (episode,) = driven([one], model)
     return episode, dialogue
 
 

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from scripts import FIX, REPOSITORY, xml
+from scripts import FIX, REPOSITORY, driven, xml
 
 from rtmc.agent.drive import drive
 from rtmc.agent.loop import Episode, attempt, recorded
@@ -49,7 +49,7 @@ class Counting:
 
 def test_in_lockstep_all_that_go_on_are_asked_together():
     model = Counting()
-    episodes = drive([asks(3), asks(1), asks(0), asks(2, pause=0.05)], model)
+    episodes = driven([asks(3), asks(1), asks(0), asks(2, pause=0.05)], model)
     assert [e.stop_reason for e in episodes] == ["asked 3", "asked 1", "asked 0", "asked 2"]
     assert model.asked == [3, 2, 1]
     assert model.threads == {threading.get_ident()}
@@ -71,7 +71,7 @@ def test_as_ready_nobody_waits_for_the_slowest():
         return episode
 
     model = Counting()
-    episodes = drive([slow(), quick()], model, lockstep=False)
+    episodes = driven([slow(), quick()], model, lockstep=False)
     assert [e.stop_reason for e in episodes] == ["waited", "asked 20"]
     assert sum(model.asked) == 22
 
@@ -85,7 +85,7 @@ def test_calls_are_carried_out_at_the_same_time():
         barrier.wait()
         return Episode((), "met")
 
-    assert {e.stop_reason for e in drive([meets() for _ in range(4)], Counting())} == {"met"}
+    assert {e.stop_reason for e in driven([meets() for _ in range(4)], Counting())} == {"met"}
 
 
 def test_one_attempt_that_raises_does_not_lose_the_others(caplog):
@@ -96,9 +96,10 @@ def test_one_attempt_that_raises_does_not_lose_the_others(caplog):
         asks(0, error=SandboxError("at once")),
     ]
     with caplog.at_level(logging.ERROR):
-        episodes = drive(attempts, Counting())
-    assert [e.stop_reason for e in episodes] == [
-        "asked 2", "error: it has ended", "error: KeyError: 'bug'", "error: at once"
+        episodes = driven(attempts, Counting())
+    assert episodes[0].stop_reason == "asked 2"
+    assert [repr(error) for error in episodes[1:]] == [
+        "SandboxError('it has ended')", "KeyError('bug')", "SandboxError('at once')"
     ]  # fmt: skip
     (record,) = caplog.records  # the bug alone, with its traceback
     assert record.exc_info[0] is KeyError
@@ -115,7 +116,7 @@ def test_an_error_of_the_model_ends_those_that_asked(bench):
             return super().complete(dialogues)
 
     one = attempt("Fix add.", bench, Dialogue([]), False)
-    (episode,) = drive([one], Breaks([[think] * 9]))
+    (episode,) = driven([one], Breaks([[think] * 9]))
     assert episode.stop_reason == "error: the endpoint is gone"
     assert len(episode.steps) == 2  # what was done is kept
     assert episode.token_ids
@@ -132,12 +133,12 @@ def test_a_bug_of_the_model_goes_through_and_closes_the_attempts():
             closed.append(1)
 
     with pytest.raises(ZeroDivisionError):
-        drive([careful(), careful()], Counting(2, ZeroDivisionError()))
+        driven([careful(), careful()], Counting(2, ZeroDivisionError()))
     assert closed == [1, 1]
 
 
-def test_nothing_to_drive():
-    assert drive([], Counting()) == []
+def test_nothing_to_driven():
+    assert driven([], Counting()) == []
 
 
 @pytest.mark.parametrize("lockstep", [True, False])
@@ -155,8 +156,8 @@ def test_what_comes_out_does_not_depend_on_how_it_is_driven(open_bench, lockstep
             attempts.append(attempt("Fix add.", bench, dialogue, False))
         model = Scripted(scripts)
         if one_by_one:
-            return [drive([one], model)[0] for one in attempts]
-        return drive(attempts, model, lockstep=lockstep)
+            return [driven([one], model)[0] for one in attempts]
+        return driven(attempts, model, lockstep=lockstep)
 
     def kept(episode):
         rollout = recorded(episode, "p", "r")
@@ -165,3 +166,40 @@ def test_what_comes_out_does_not_depend_on_how_it_is_driven(open_bench, lockstep
         return episode.stop_reason, calls, states, rollout.status
 
     assert [*map(kept, work(True))] == [*map(kept, work(False))]
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_so_many_at_once_and_what_has_ended_comes_at_once(lockstep):
+    """The fourth is made when the first has ended, and not before."""
+    made = []
+
+    def attempts():
+        for number in range(6):
+            made.append(number)
+            yield asks(1 + number % 2)
+
+    model = Counting()
+    came = []
+    for number, episode in drive(attempts(), model, at_once=3, lockstep=lockstep):
+        came.append((number, episode.stop_reason))
+        assert len(made) <= len(came) + 3
+    assert sorted(came) == [(n, f"asked {1 + n % 2}") for n in range(6)]
+    assert max(model.asked) <= 3
+    if lockstep:
+        assert model.asked == [3, 3, 2, 1]
+
+
+def test_who_stops_listening_closes_the_attempts():
+    closed = []
+
+    def careful(times):
+        try:
+            yield from asks(times)
+        finally:
+            closed.append(times)
+        return Episode((), "done")
+
+    driving = drive([careful(1), careful(9), careful(9)], Counting())
+    next(driving)
+    driving.close()
+    assert closed == [1, 9, 9]

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from scripts import FIX, REPOSITORY, native, xml
+from scripts import FIX, REPOSITORY, driven, native, xml
 
 from rtmc.agent.calls import calls_of
-from rtmc.agent.drive import drive
 from rtmc.agent.loop import CUT, attempt, recorded
 from rtmc.agent.models.answers import TOKEN_FIELDS, read_answer
 from rtmc.agent.models.base import Completion, Dialogue
@@ -142,7 +141,7 @@ def turns_of(body):
 def work(bench, model, dialogue=None):
     dialogue = dialogue or Dialogue([])
     one = attempt("Fix add.", bench, dialogue, model.native_tools)
-    (episode,) = drive([one], model)
+    (episode,) = driven([one], model)
     return episode, dialogue
 
 

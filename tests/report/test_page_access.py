@@ -6,26 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser import Opened
-
-NAMELESS = """() => {
-  const name = (e) => {
-    const by = e.getAttribute('aria-labelledby');
-    if (by) return by.split(' ').map((id) => document.getElementById(id).textContent).join(' ');
-    if (e.getAttribute('aria-label')) return e.getAttribute('aria-label');
-    if (e.labels && e.labels.length) return [...e.labels].map((l) => l.textContent).join(' ');
-    return e.matches('button, a, summary, legend') ? e.textContent : '';
-  };
-  const roles = ['button', 'tab', 'application', 'img', 'tablist', 'tabpanel'];
-  const wanted = ['button, a[href], input, select, textarea, summary, nav, aside, form',
-    '[tabindex="0"]', ...roles.map((role) => `[role=${role}]`)].join();
-  const nameless = [...document.querySelectorAll(wanted)].filter((e) => !name(e).trim()
-    && !e.matches('pre'));
-  const pictures = [...document.querySelectorAll('svg:not([aria-hidden=true])')].filter(
-    (e) => !(e.getAttribute('role') && e.getAttribute('aria-label')));
-  const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
-  return [...nameless, ...pictures].map((e) => e.outerHTML.slice(0, 200))
-    .concat(ids.filter((id, at) => ids.indexOf(id) !== at));
-}"""
+from pages import NAMELESS
 
 
 @pytest.mark.parametrize("where", ["", "tree", "rollouts", "quadrants", "keys"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from browser import Opened
-from pages import COLUMNS
+from pages import COLUMNS, CONTRAST
 from rtmc.rollouts import Group
 
 
@@ -47,31 +47,6 @@ def overlaps(one: dict[str, float], other: dict[str, float]) -> bool:
         and one["y"] + 1 < other["y"] + other["height"]
         and other["y"] + 1 < one["y"] + one["height"]
     )
-
-
-CONTRAST = """() => {
-  const light = (color) => {
-    const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
-      .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (e) => {
-    for (let at = e; at; at = at.parentElement) {
-      const color = getComputedStyle(at).backgroundColor;
-      if (color !== 'rgba(0, 0, 0, 0)') return color;
-    }
-    return 'rgb(255, 255, 255)';
-  };
-  const low = [];
-  for (const e of document.querySelectorAll('header *, #app *')) {
-    if (e instanceof SVGElement || !e.checkVisibility() || e.matches(':disabled')) continue;
-    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
-    const pair = [getComputedStyle(e).color, ground(e)];
-    const [a, b] = pair.map(light).sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) low.push([e.tagName, e.className, e.textContent, pair]);
-  }
-  return low;
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

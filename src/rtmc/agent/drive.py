@@ -1,73 +1,98 @@
 """Drive many attempts over one model: it is asked for many turns at once."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Generic, NamedTuple, TypeVar
 
-from rtmc.agent.loop import Attempt, Episode
 from rtmc.agent.models.base import Completion, Dialogue, Model
 from rtmc.errors import RtmcError
 
 __all__ = ["drive"]
 
+T = TypeVar("T")
+Driven = Generator[Dialogue, Completion, T]
+
 _log = logging.getLogger(__name__)
-_Turn = Dialogue | Episode
+
+
+class _Ended(NamedTuple, Generic[T]):
+    """How an attempt ended."""
+
+    result: T | Exception
 
 
 def drive(
-    attempts: Iterable[Attempt], model: Model, *, workers: int = 8, lockstep: bool = True
-) -> list[Episode]:
-    """Drive attempts until all have ended.
+    attempts: Iterable[Driven[T]],
+    model: Model,
+    *,
+    workers: int = 8,
+    at_once: int = 64,
+    lockstep: bool = True,
+) -> Iterator[tuple[int, T | Exception]]:
+    """Drive attempts until all have ended; a new one begins when one ends.
 
-    An attempt that raises ends with ``error: …`` as its stop reason, and the others go on; what is
-    not an ``RtmcError`` is a bug and goes to the log with its traceback. Where the model raises an
-    ``RtmcError``, the attempts that asked it end so; anything else that it raises goes through.
+    An attempt that raises gives what it raised, and the others go on; what is not an ``RtmcError``
+    is a bug and goes to the log with its traceback. Where the model raises an ``RtmcError``, the
+    attempts that asked it get it; anything else that it raises goes through.
 
     Args:
-        attempts: generators of ``rtmc.agent.loop.attempt``, on a sandbox each.
+        attempts: generators such as ``rtmc.agent.loop.attempt``, on a sandbox each; taken as there
+            is room for them.
         model: which is asked by one thread only.
         workers: how many attempts carry out their calls at the same time.
+        at_once: how many attempts there are at any time.
         lockstep: ask when all that go on are waiting, so that what is asked together does not
             depend on how long calls take; else as soon as the model is free and one is waiting.
 
-    Returns:
-        The episodes, in the order of the attempts.
+    Yields:
+        The number of an attempt, from 0, and its result, in the order in which they end.
     """
-    all_of_them = list(attempts)
-    ended: dict[int, Episode] = {}
+    coming = enumerate(attempts)
+    going: dict[int, Driven[T]] = {}
+    working: dict[Future[Dialogue | _Ended[T]], int] = {}
+    asking: dict[int, Dialogue] = {}
     try:
         with ThreadPoolExecutor(workers, "attempt") as pool:
-            working: dict[Future[_Turn], int] = {
-                pool.submit(_go_on, one): number for number, one in enumerate(all_of_them)
-            }
-            while working:
+            while True:
+                while len(going) < at_once and (one := next(coming, None)):
+                    going[one[0]] = one[1]
+                    working[pool.submit(_go_on, one[1])] = one[0]
+                if not going:
+                    return
                 done = wait(working, None, ALL_COMPLETED if lockstep else FIRST_COMPLETED).done
-                asking: dict[int, Dialogue] = {}
+                ended: list[tuple[int, T | Exception]] = []
                 for number, future in sorted((working.pop(future), future) for future in done):
                     turn = future.result()
-                    if isinstance(turn, Episode):
-                        ended[number] = turn
+                    if isinstance(turn, _Ended):
+                        del going[number]
+                        ended.append((number, turn.result))
                     else:
                         asking[number] = turn
+                yield from ended
+                if ended and lockstep:
+                    continue  # those that begin now are asked together with the others
                 for number, answer in _ask(model, asking).items():
-                    working[pool.submit(_go_on, all_of_them[number], answer)] = number
+                    working[pool.submit(_go_on, going[number], answer)] = number
+                asking.clear()
     finally:
-        for one in all_of_them:
+        for one in going.values():
             one.close()
-    return [ended[number] for number in range(len(all_of_them))]
 
 
 def _ask(model: Model, asking: dict[int, Dialogue]) -> dict[int, Completion | RtmcError]:
     """Ask the model for one turn of each dialogue."""
     if not asking:
         return {}
+    numbers = sorted(asking)
     try:
-        return dict(zip(asking, model.complete(list(asking.values())), strict=True))
+        said = model.complete([asking[number] for number in numbers])
+        return dict(zip(numbers, said, strict=True))
     except RtmcError as error:
-        return dict.fromkeys(asking, error)
+        return dict.fromkeys(numbers, error)
 
 
-def _go_on(one: Attempt, answer: Completion | RtmcError | None = None) -> _Turn:
+def _go_on(one: Driven[T], answer: Completion | RtmcError | None = None) -> Dialogue | _Ended[T]:
     """Go on with an attempt until it asks again, or ends."""
     try:
         if answer is None:
@@ -76,9 +101,9 @@ def _go_on(one: Attempt, answer: Completion | RtmcError | None = None) -> _Turn:
             return one.throw(answer)
         return one.send(answer)
     except StopIteration as end:
-        return end.value
+        return _Ended(end.value)
     except RtmcError as error:
-        return Episode((), f"error: {error}")
+        return _Ended(error)
     except Exception as error:
         _log.exception("an attempt raised; it is ended, the others go on")
-        return Episode((), f"error: {type(error).__name__}: {error}")
+        return _Ended(error)

@@ -1,4 +1,4 @@
-"""The command line: ``rtmc credit | show | report | figures | diagnose | keys | formats | bench``.
+"""The command line: ``rtmc credit | show | report | figures | diagnose | evaluate | …``.
 
 Imports of what a command needs stand inside it, so that ``rtmc --help`` is quick. Only here does
 an ``RtmcError`` become one line and exit 2.
@@ -16,10 +16,14 @@ from rtmc import __version__
 from rtmc.cli.bench import merges, page, sandbox, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.diagnose import diagnose
+from rtmc.cli.evaluate import evaluate
 from rtmc.cli.figures import figures
 from rtmc.cli.judge import learning, quality, results
 from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
+from rtmc.cli.tasks import build, list_
+from rtmc.cli.tasks import show as show_problem
+from rtmc.cli.rollout import rollout
 from rtmc.errors import RtmcError
 
 __all__ = ["main"]
@@ -75,5 +79,5 @@ bench.add_command(sandbox)
 bench.add_command(quality)
 bench.add_command(learning)
 bench.add_command(results)
-for command in (credit, show, report, figures, diagnose, keys, formats, bench):
+for command in (rollout, credit, show, report, figures, diagnose, evaluate, keys, formats, bench):
     main.add_command(command)

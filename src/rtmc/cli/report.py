@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rtmc.cli.evaluate import read_finished
 from rtmc.cli.options import (
     config_options,
     make_config,
@@ -31,7 +32,8 @@ __all__ = ["report"]
     "\b\n"
     "  rtmc report rollouts.jsonl -o report.html\n"
     "  rtmc report credit.jsonl -o report.html      (what `rtmc credit` wrote: no raw texts)\n"
-    "  rtmc report runs/ --outcomes report.json --problem django__django-11239 -o one.html"
+    "  rtmc report runs/ --outcomes report.json --problem django__django-11239 -o one.html\n"
+    "  rtmc report before.json after.json           (what `rtmc evaluate -o` wrote)"
 )
 @reading_options
 @config_options
@@ -48,10 +50,13 @@ def report(
     """Write one HTML page with every group: its tree, its numbers, its texts.
 
     The page needs no server and no network. Discount, prior and level can be changed in it.
-    INPUT: rollouts of any format, or files that `rtmc credit` wrote.
+    INPUT: rollouts of any format, or files that `rtmc credit` wrote; or an evaluation that
+    `rtmc evaluate` wrote, or two: then the second is compared against the first.
     """
     from rtmc.report.page import open_page
 
+    if _evaluated(given["inputs"], output, title):
+        return
     config = make_config(given)
     name = title or ", ".join(Path(path).name for path in given["inputs"])[:120]
     source = _credited(given["inputs"]) or _Rollouts(make_reader(given), config, problems)
@@ -113,6 +118,40 @@ class _Rollouts:
                 yield sign_group(group, self.config)
 
 
+def _evaluated(inputs: Sequence[str], output: str, title: str | None) -> bool:
+    """Write the page of one or two evaluations, if the inputs are such."""
+    found = [one for one in map(read_finished, inputs) if one is not None]
+    if not found:
+        return False
+    if len(found) < len(inputs) or len(found) > 2:
+        raise OptionError(
+            "a report shows one evaluation, or two compared; "
+            f"got {len(inputs)} inputs, {len(found)} of them evaluations"
+        )
+    _refuse_settings("an evaluation", ("inputs", "title", "output"))
+    refuse_input(output, inputs)
+    from rtmc.report.evaluation_page import write_evaluation_page
+
+    write_evaluation_page(output, found[-1], found[0] if len(found) == 2 else None, title or "")
+    click.echo(f"{output}: {' against '.join(one.name for one in reversed(found))}; "
+               "open it in a browser")  # fmt: skip
+    return True
+
+
+def _refuse_settings(what: str, fitting: Sequence[str]) -> None:
+    """Refuse options that have no effect on an input."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        typed = context.get_parameter_source(parameter.name or "")
+        if typed == ParameterSource.COMMANDLINE and parameter.name not in fitting:
+            raise OptionError(
+                f"{parameter.opts[0]} has no effect on {what}; "
+                "leave it out, or make the report from the rollouts"
+            )
+
+
 def _credited(inputs: Sequence[str]) -> "Credited | None":
     """Open the inputs as credited files, if they are."""
     from rtmc.report.page.credited import Credited, is_credited
@@ -125,17 +164,7 @@ def _credited(inputs: Sequence[str]) -> "Credited | None":
             f"{inputs[kinds.index(True)]} was written by `rtmc credit`, "
             f"{inputs[kinds.index(False)]} was not; make a report of each"
         )
-    from click.core import ParameterSource
-
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        typed = context.get_parameter_source(parameter.name or "")
-        if typed == ParameterSource.COMMANDLINE and parameter.name not in _FITS_ALL:
-            raise OptionError(
-                f"{parameter.opts[0]} has no effect on a file that `rtmc credit` wrote; "
-                "leave it out, or make the report from the rollouts"
-            )
+    _refuse_settings(
+        "a file that `rtmc credit` wrote", ("inputs", "output", "problems", "title", "text_limit")
+    )
     return Credited(inputs)
-
-
-_FITS_ALL = ("inputs", "output", "problems", "title", "text_limit")

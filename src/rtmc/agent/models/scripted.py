@@ -13,12 +13,15 @@ __all__ = ["Scripted", "Turn", "fake_logprob", "fake_tokens"]
 Turn = str | Sequence[dict[str, Any]] | Completion
 """A text, native calls, or a whole completion."""
 
-Script = Sequence[Turn] | Callable[[Dialogue], Turn]
-"""All turns of a rollout in order, or what makes the next one of the dialogue so far."""
+Policy = Callable[[Dialogue], Turn]
+"""Makes the next turn of the dialogue so far."""
+
+Script = Sequence[Turn] | Policy
+"""All turns of a rollout in order, or what makes the next one."""
 
 
 class Scripted:
-    """A deterministic model: a dialogue's seed is the number of its script.
+    """A deterministic model: a dialogue's seed is the number of its script, where it has several.
 
     It holds no state: the turn follows from the dialogue alone, whatever is asked together. Its
     token record is fake, one token a word; the loop's own text between the turns is in it too.
@@ -26,7 +29,7 @@ class Scripted:
 
     def __init__(
         self,
-        scripts: Sequence[Script],
+        scripts: Sequence[Script] | Policy,
         *,
         native_tools: bool = False,
         tokens: bool = True,
@@ -35,7 +38,7 @@ class Scripted:
         """Learn the scripts.
 
         Args:
-            scripts: one for each seed, from 0.
+            scripts: one for each seed, from 0; or what makes the next turn of any dialogue.
             native_tools: whether it wants the tools natively.
             tokens: whether it keeps a token record.
             name: what rollouts call it.
@@ -64,6 +67,8 @@ class Scripted:
         return msgspec.structs.replace(said, start=start)
 
     def _turn(self, dialogue: Dialogue) -> Turn:
+        if not isinstance(self._scripts, Sequence):
+            return self._scripts(dialogue)
         script = self._scripts[dialogue.seed]
         if not isinstance(script, Sequence):
             return script(dialogue)

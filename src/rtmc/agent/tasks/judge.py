@@ -90,7 +90,9 @@ def restore(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
     """Make what steers pytest as it was at the start."""
     named = [word for name in sorted(STEERING) for word in ("-name", name, "-o")][:-1]
     sandbox.exec(["find", ".", "(", *named, ")", "-exec", "rm", "-rf", "--", "{}", "+"])
-    sandbox.put({path: data for path, data in files.items() if PurePosixPath(path).name in STEERING})
+    sandbox.put(
+        {path: data for path, data in files.items() if PurePosixPath(path).name in STEERING}
+    )
 
 
 def outcomes_of(

@@ -13,12 +13,7 @@ async function start() {
   }
   store.settings = defaults(store.overview.config);
   document.getElementById('title').textContent = oneLine(store.overview.title || 'rollouts', 120);
-  document.getElementById('theme').addEventListener('click', () => {
-    const dark = document.documentElement.dataset.theme
-      ? document.documentElement.dataset.theme === 'dark'
-      : window.matchMedia('(prefers-color-scheme: dark)').matches;
-    document.documentElement.dataset.theme = dark ? 'light' : 'dark';
-  });
+  document.getElementById('theme').addEventListener('click', turnTheme);
   document.getElementById('settings-used').textContent = Object.entries(store.overview.config)
     .map(([name, value]) => `${name} ${value === null ? 'none' : value}`).join(', ');
   store.listeners.push((changed) => { if (app.parts) app.parts.update(changed); });

@@ -8,7 +8,7 @@ request and every script but the page's own.
 import base64
 import hashlib
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +23,7 @@ from rtmc.output import open_atomic
 from rtmc.report.page.data import IN_PAGE, SignedGroup, group_values
 from rtmc.report.page.overview import Overview
 
-__all__ = ["PageWriter", "open_page"]
+__all__ = ["PageWriter", "data_block", "open_page", "page_end", "page_head", "script_of"]
 
 SCRIPTS = (
     "dom.js", "credit.js", "graph.js", "store.js", "overview.js", "tree.js", "detail.js",
@@ -44,37 +44,23 @@ class PageWriter:
         self._text_limit = text_limit
         self._overview = Overview()
         self._groups = 0
-        self._script = "\n".join(["'use strict';", *(_resource(name) for name in SCRIPTS)])
-        style = _resource("style.css")
-        head = _resource("page.html")
-        for mark, value in (
-            ("@POLICY@", _policy(self._script, style)),
-            ("@STYLE@", style),
-            ("@VERSION@", __version__),
-        ):
-            head = head.replace(mark, value)
-        file.write(head.encode())
+        self._script = script_of(SCRIPTS)
+        file.write(page_head(self._script))
 
     def add(self, signed: SignedGroup) -> None:
         """Credit a group and write it."""
         computed = credit(signed.group, signed.config or self._config, signed.signer)
         self._overview.add(signed, computed)
-        self._block(f"group-{self._groups}", group_values(signed, computed, self._text_limit))
+        values = group_values(signed, computed, self._text_limit)
+        self._file.write(data_block(f"group-{self._groups}", values))
         self._groups += 1
 
     def close(self) -> None:
         """Write the overview and the script."""
         values = self._overview.values()
         values |= {"title": self._title, "config": self._shown, "inPage": IN_PAGE}
-        self._block("overview", values)
-        self._file.write(f"<script>{self._script}</script>\n</body>\n</html>\n".encode())
-
-    def _block(self, name: str, values: dict[str, Any]) -> None:
-        packed = zlib.compressobj(6, wbits=-15)
-        body = packed.compress(_json(values)) + packed.flush()
-        self._file.write(f'<script type="application/x-rtmc" id="{name}">'.encode())
-        self._file.write(base64.b64encode(body))
-        self._file.write(b"</script>\n")
+        self._file.write(data_block("overview", values))
+        self._file.write(page_end(self._script))
 
 
 @contextmanager
@@ -102,6 +88,40 @@ def open_page(
         writer = PageWriter(file, config, shown_config or config.as_dict(), title, text_limit)
         yield writer
         writer.close()
+
+
+def script_of(names: Sequence[str]) -> str:
+    """Join the page's own scripts."""
+    return "\n".join(["'use strict';", *map(_resource, names)])
+
+
+def page_head(script: str) -> bytes:
+    """Write what comes before the data: markup, style, and the policy that allows ``script``."""
+    style = _resource("style.css")
+    head = _resource("page.html")
+    for mark, value in (
+        ("@POLICY@", _policy(script, style)),
+        ("@STYLE@", style),
+        ("@VERSION@", __version__),
+    ):
+        head = head.replace(mark, value)
+    return head.encode()
+
+
+def data_block(name: str, values: dict[str, Any]) -> bytes:
+    """Write values as a block that the script unpacks by its name."""
+    packed = zlib.compressobj(6, wbits=-15)
+    body = packed.compress(_json(values)) + packed.flush()
+    return (
+        f'<script type="application/x-rtmc" id="{name}">'.encode()
+        + base64.b64encode(body)
+        + b"</script>\n"
+    )
+
+
+def page_end(script: str) -> bytes:
+    """Write what comes after the data."""
+    return f"<script>{script}</script>\n</body>\n</html>\n".encode()
 
 
 def _resource(name: str) -> str:

@@ -102,6 +102,13 @@ function mark(status) {
   }, MARKS[status]);
 }
 
+function turnTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark'
+    : window.matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+}
+
 // The pattern of steps without credit, for the whole page.
 function hatching() {
   return s('svg', { width: 0, height: 0, 'aria-hidden': 'true', class: 'defs' }, s('defs', {},
