@@ -54,10 +54,15 @@ def drive(
     asking: dict[int, Dialogue] = {}
     try:
         with ThreadPoolExecutor(workers, "attempt") as pool:
+
+            def work(number: int, answer: Completion | RtmcError | None = None) -> None:
+                turn: Future[Dialogue | _Ended[T]] = pool.submit(_go_on, going[number], answer)
+                working[turn] = number
+
             while True:
                 while len(going) < at_once and (one := next(coming, None)):
-                    going[one[0]] = one[1]
-                    working[pool.submit(_go_on, one[1])] = one[0]
+                    number, going[one[0]] = one
+                    work(number)
                 if not going:
                     return
                 done = wait(working, None, ALL_COMPLETED if lockstep else FIRST_COMPLETED).done
@@ -73,7 +78,7 @@ def drive(
                 if ended and lockstep:
                     continue  # those that begin now are asked together with the others
                 for number, answer in _ask(model, asking).items():
-                    working[pool.submit(_go_on, going[number], answer)] = number
+                    work(number, answer)
                 asking.clear()
     finally:
         for one in going.values():

@@ -51,7 +51,11 @@ class Journal:
         except OSError as error:
             raise OutputError(f"cannot write {self.path}: {error.strerror}") from error
         if begun:
-            self._read(settings)
+            try:
+                self._read(settings)
+            except BaseException:
+                self._file.close()
+                raise
         else:
             head = _Head(SCHEMA, settings)
             self._file.write(msgspec.json.encode(head) + b"\n")

@@ -21,9 +21,8 @@ from rtmc.cli.figures import figures
 from rtmc.cli.judge import learning, quality, results
 from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
-from rtmc.cli.tasks import build, list_
-from rtmc.cli.tasks import show as show_problem
 from rtmc.cli.rollout import rollout
+from rtmc.cli.tasks import tasks
 from rtmc.errors import RtmcError
 
 __all__ = ["main"]
@@ -79,5 +78,17 @@ bench.add_command(sandbox)
 bench.add_command(quality)
 bench.add_command(learning)
 bench.add_command(results)
-for command in (rollout, credit, show, report, figures, diagnose, evaluate, keys, formats, bench):
+for command in (
+    rollout,
+    credit,
+    show,
+    report,
+    figures,
+    diagnose,
+    evaluate,
+    tasks,
+    keys,
+    formats,
+    bench,
+):
     main.add_command(command)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +166,7 @@ def roll_out_all(
 
 
 @contextmanager
-def _bar(total: int, done: int) -> "Iterator[Callable[[Rollout], None]]":
+def _bar(total: int, done: int) -> "Generator[Callable[[Rollout], None]]":
     """Count rollouts on a terminal: passes, steps a second, failures."""
     from tqdm import tqdm
 

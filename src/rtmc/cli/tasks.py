@@ -9,7 +9,7 @@ import click
 
 from rtmc.errors import OptionError
 
-__all__ = ["build", "list_", "show"]
+__all__ = ["tasks"]
 
 
 def _named(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
@@ -17,6 +17,11 @@ def _named(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
 
 
 @click.group()
+def tasks() -> None:
+    """Make problems for an agent, and look at them."""
+
+
+@tasks.group()
 def build() -> None:
     """Build problems."""
 
@@ -69,7 +74,7 @@ def seeded(packages: tuple[str, ...], count: int, seed: int, jobs: int, output: 
         click.echo(f"  not kept, {reason}: {number}")
 
 
-@click.command("list", epilog="Example: rtmc tasks list problems --split held-out")
+@tasks.command("list", epilog="Example: rtmc tasks list problems --split held-out")
 @click.argument("folder", metavar="DIR")
 @click.option("--split", type=click.Choice(["train", "held-out", "all"]), default="all",
               show_default=True, help="Packages to train on, or held out.")  # fmt: skip
@@ -86,7 +91,7 @@ def list_(folder: str, split: str) -> None:
             click.echo(f"{line.problem_id:27} {line.split:8} {line.mutation.kind:17} {title}")
 
 
-@click.command(epilog="Example: rtmc tasks show problems parse-df2f5fe50e")
+@tasks.command(epilog="Example: rtmc tasks show problems parse-df2f5fe50e")
 @click.argument("folder", metavar="DIR")
 @click.argument("problem_id", metavar="ID")
 def show(folder: str, problem_id: str) -> None:

@@ -51,15 +51,17 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Task(Protocol):
-    """A source of problems.
+    """A source of problems."""
 
-    Attributes:
-        name: what its rollouts' problem ids begin with.
-        problems: all of them, in an order that never changes; made when they are asked for.
-    """
+    @property
+    def name(self) -> str:
+        """Its kind."""
+        ...
 
-    name: str
-    problems: Sequence[Problem]
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """All of them, in an order that never changes; made when they are asked for."""
+        ...
 
     def open(self, problem: Problem) -> Sandbox:
         """Open the workspace of a problem; whoever asks closes it."""
