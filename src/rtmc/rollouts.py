@@ -116,6 +116,7 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
         token_ids: the tokens of each sequence as they were sampled and fed, where they are kept.
         logprobs: one number for each of them: the log-probability under the policy that sampled
             it; 0 at the tokens that no policy sampled.
+        patch: what it changed in the repository, as a unified diff, where it is kept.
     """
 
     problem_id: str
@@ -132,6 +133,7 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Source = Source()
     token_ids: tuple[tuple[int, ...], ...] = ()
     logprobs: tuple[tuple[float, ...], ...] = ()
+    patch: str | None = None
 
     def __post_init__(self) -> None:
         """Derive the status of a known outcome where none is given."""

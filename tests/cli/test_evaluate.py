@@ -262,3 +262,33 @@ def test_real_rollouts(real: Path) -> None:
     (one,) = found["evaluations"]
     assert len(one["problems"]) == 32
     assert sum(problem["runs"] for problem in one["problems"]) == 132
+
+
+def test_predictions_for_the_harness(tmp_path: Path) -> None:
+    """One file a run; a rollout without a patch has none, an empty patch is one."""
+    patches = {("a", "0"): "diff a0", ("a", "1"): "diff a1", ("b", "0"): "", ("c", "0"): None}
+    rollouts = [
+        Rollout(problem, name, (Step(),), reward=0.0, model="org/m", patch=patch)
+        for (problem, name), patch in patches.items()
+    ]
+    path, folder = tmp_path / "r.jsonl", tmp_path / "out" / "p"
+    path.write_bytes(b"".join(encode_rollout(one) + b"\n" for one in rollouts))
+    done = CliRunner().invoke(main, ["evaluate", str(path), "--predictions", str(folder)])
+    assert done.exit_code == 0, done.output
+    rows = [
+        [tuple(json.loads(line).values()) for line in file.read_text().splitlines()]
+        for file in sorted(folder.iterdir())
+    ]
+    assert rows == [
+        [("a", "org__m", "diff a0"), ("b", "org__m", "")],
+        [("a", "org__m", "diff a1")],
+    ]
+    assert f"--predictions_path {folder}/predictions-1.jsonl --max_workers 4 --run_id r-1" in (
+        done.stdout
+    )
+    path.write_bytes(encode_rollout(rollouts[-1]) + b"\n")
+    done = CliRunner().invoke(main, ["evaluate", str(path), "--predictions", str(folder)])
+    assert done.exit_code == 2
+    assert "no rollout holds a patch" in done.stderr
+    done = CliRunner().invoke(main, ["evaluate", str(path), str(path), "--predictions", "x"])
+    assert "--predictions takes the patches of one INPUT" in done.stderr

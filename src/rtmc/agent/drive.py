@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rtmc.agent.models.base import Completion, Dialogue, Model
 from rtmc.errors import RtmcError
@@ -50,14 +50,13 @@ def drive(
     """
     coming = enumerate(attempts)
     going: dict[int, Driven[T]] = {}
-    working: dict[Future[Dialogue | _Ended[T]], int] = {}
+    working: dict[Future[Any], int] = {}
     asking: dict[int, Dialogue] = {}
     try:
         with ThreadPoolExecutor(workers, "attempt") as pool:
 
             def work(number: int, answer: Completion | RtmcError | None = None) -> None:
-                turn: Future[Dialogue | _Ended[T]] = pool.submit(_go_on, going[number], answer)
-                working[turn] = number
+                working[pool.submit(_go_on, going[number], answer)] = number
 
             while True:
                 while len(going) < at_once and (one := next(coming, None)):

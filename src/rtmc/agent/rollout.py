@@ -93,13 +93,15 @@ def rollout(
         episode = yield from attempt(
             problem.text, bench, dialogue, model.native_tools, limits, tools
         )
-        reward, reason = None, episode.stop_reason
+        reward, reason, patch = None, episode.stop_reason, None
         if not reason.startswith("error:"):
             judged = task.judge(problem, sandbox)
             reward = judged.reward
+            patch = task.patch(problem, sandbox).decode(errors="replace")
             reason += f"; {judged.reason}" if judged.reason else ""
     episode = msgspec.structs.replace(episode, stop_reason=reason)
-    return recorded(episode, problem.problem_id, str(number), reward, model.name)
+    made = recorded(episode, problem.problem_id, str(number), reward, model.name)
+    return msgspec.structs.replace(made, patch=patch)
 
 
 def seed_of(seed: int, problem_id: str, number: int) -> int:

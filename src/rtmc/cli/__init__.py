@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from rtmc import __version__
-from rtmc.cli.bench import merges, page, sandbox, speed
+from rtmc.cli.bench import merges, page, rollouts, sandbox, signatures, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.diagnose import diagnose
 from rtmc.cli.evaluate import evaluate
@@ -75,6 +75,8 @@ bench.add_command(speed)
 bench.add_command(merges)
 bench.add_command(page)
 bench.add_command(sandbox)
+bench.add_command(rollouts)
+bench.add_command(signatures)
 bench.add_command(quality)
 bench.add_command(learning)
 bench.add_command(results)

@@ -8,7 +8,7 @@ import click
 
 from rtmc.errors import OptionError
 
-__all__ = ["merges", "page", "sandbox", "speed"]
+__all__ = ["merges", "page", "rollouts", "sandbox", "signatures", "speed"]
 
 
 @click.command(epilog="Example: rtmc bench speed rollouts.jsonl --copies 20")
@@ -55,6 +55,21 @@ def sandbox(many: int, as_json: bool) -> None:
     _show(measure(many), table, as_json)
 
 
+@click.command(epilog="Example: rtmc bench rollouts --rollouts 64")
+@click.option("--rollouts", "count", type=click.IntRange(1), default=64, show_default=True)
+@click.option("--workers", type=click.IntRange(1), default=8, show_default=True,
+              help="Sandboxes that work at the same time.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def rollouts(count: int, workers: int, as_json: bool) -> None:
+    """Print how fast rollouts are, with an agent of rules on real files and real test runs.
+
+    Needs bubblewrap and the extra `agent`.
+    """
+    from rtmc.bench.rollouts import measure, table
+
+    _show(measure(count, workers), table, as_json)
+
+
 def _show(
     figures: dict[str, Any], table: Callable[[dict[str, Any]], Iterable[str]], as_json: bool
 ) -> None:
@@ -81,3 +96,18 @@ def merges(inputs: tuple[str, ...], level: str, size: int, seed: int) -> None:
 
     for line in sample(read_groups(list(inputs)), level, size, seed):
         click.echo(line)
+
+
+@click.command(epilog="Example: rtmc rollout --task tiny --problems 20 --model scripted -o r.jsonl "
+               "&& rtmc bench signatures r.jsonl")  # fmt: skip
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def signatures(inputs: tuple[str, ...], as_json: bool) -> None:
+    """Judge the state signatures by the workspaces themselves: precision and recall.
+
+    INPUT: rollouts that record a hash of the workspace at every step, as `rtmc rollout` does.
+    """
+    from rtmc.bench.signatures import measure, table
+    from rtmc.formats import read_groups
+
+    _show(measure(read_groups(list(inputs))), table, as_json)

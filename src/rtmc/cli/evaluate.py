@@ -1,14 +1,14 @@
 """``rtmc evaluate``: how many problems are solved, and what was gained and lost."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rtmc.cli.options import make_reader, print_skipped, progress, reading_options, refuse_input
-from rtmc.errors import OptionError
+from rtmc.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from rtmc.evaluation import Evaluation
@@ -50,12 +50,19 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--unknown", type=click.Choice(["exclude", "fail"]),
               help="Rollouts of unknown outcome, or ended by an error that was not the agent's.  "
                    "[exclude]")  # fmt: skip
+@click.option("--predictions", metavar="DIR",
+              help="Write the patches of INPUT there as SWE-bench's harness reads them, a file for "
+                   "each run, and print the commands that judge them.")  # fmt: skip
+@click.option("--dataset", metavar="NAME", default="princeton-nlp/SWE-bench_Verified",
+              show_default=True, help="Of the predictions.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", help="Write the evaluation as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 def evaluate(
     inputs: tuple[str, ...],
     against: str | None,
     held_out: tuple[str, ...],
+    predictions: str | None,
+    dataset: str,
     output: str | None,
     as_json: bool,
     **given: Any,
@@ -65,7 +72,7 @@ def evaluate(
     INPUT: the rollouts of one model, of any format (a file or a folder), or an evaluation that
     was written with -o. Several are checkpoints, and the best is picked.
     """
-    _refuse_misfits(inputs, against, held_out, output)
+    _refuse_misfits(inputs, against, held_out, output, predictions)
 
     def load(path: str) -> "Evaluation":
         return _load(path, given, quiet=as_json)
@@ -90,12 +97,21 @@ def evaluate(
         click.echo(line)
     if output:
         click.echo(f"  {'written':<17}{output}")
+    if predictions:
+        for command in _write_predictions(inputs[0], given, predictions, dataset):
+            click.echo(f"  {'judge with':<17}{command}")
 
 
 def _refuse_misfits(
-    inputs: Sequence[str], against: str | None, held_out: Sequence[str], output: str | None
+    inputs: Sequence[str],
+    against: str | None,
+    held_out: Sequence[str],
+    output: str | None,
+    predictions: str | None,
 ) -> None:
     """Refuse options that do not go together."""
+    if predictions and (len(inputs) > 1 or inputs[0] == "-"):
+        raise OptionError("--predictions takes the patches of one INPUT, which is a file or folder")
     if output and len(inputs) > 1:
         raise OptionError("-o writes one evaluation; give one INPUT with it")
     if against and len(inputs) > 1:
@@ -187,3 +203,35 @@ def _write(output: str, evaluation: "Evaluation") -> None:
 
     with open_atomic(output) as file:
         file.write(encode_evaluation(evaluation))
+
+
+def _write_predictions(
+    path: str, given: dict[str, Any], folder: str, dataset: str
+) -> Iterator[str]:
+    """Write the patches of rollouts, a file for each run; give the commands that judge them.
+
+    Raises:
+        OptionError: no rollout holds a patch.
+        OutputError: a file cannot be written.
+    """
+    from rtmc.atomic import open_atomic
+    from rtmc.evaluation import encode_predictions, harness_command, predictions_of_runs
+
+    rollouts = [
+        one for group in make_reader({**given, "inputs": (path,)}) for one in group.rollouts
+    ]
+    patches = {
+        (one.problem_id, one.rollout_id): one.patch for one in rollouts if one.patch is not None
+    }
+    if not patches:
+        raise OptionError(f"{path}: no rollout holds a patch; those of rtmc rollout do")
+    model = next((one.model for one in rollouts if one.model), "model").replace("/", "__")
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {folder}: {error.strerror}") from error
+    for number, rows in enumerate(predictions_of_runs(patches, model)):
+        file = str(Path(folder) / f"predictions-{number}.jsonl")
+        with open_atomic(file) as out:
+            out.write(encode_predictions(rows))
+        yield harness_command(file, dataset, f"{Path(path).stem}-{number}")

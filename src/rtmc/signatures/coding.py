@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from rtmc.errors import OptionError
+from rtmc.errors import AlignmentError, OptionError
 from rtmc.rollouts import Rollout, Step
 from rtmc.signatures.effects import Effect, action_key, coarse_key
 from rtmc.signatures.session import Session
@@ -13,7 +13,10 @@ from rtmc.signatures.signer import Interner, Signatures
 from rtmc.signatures.states import LEVELS, STANDINGS, Progress
 from rtmc.signatures.tools import Tools
 
-__all__ = ["CodingSigner", "SignedStep", "sign_steps", "step_effects"]
+__all__ = ["EXACT", "CodingSigner", "SignedStep", "sign_steps", "step_effects"]
+
+EXACT = "exact"
+"""A level beside ``LEVELS``: the state that the rollout itself records, ``Step.env_state``."""
 
 DIGEST_CHARS = 16
 _THINK = [Effect("think")]
@@ -51,18 +54,19 @@ class CodingSigner:
     """Reduce steps of coding agents to keys.
 
     Args:
-        levels: one level, or a chain of levels from coarse to fine. In a chain the key of a level
-            is the pair of the key before it and its own, so that every chain is a refinement.
+        levels: one of ``LEVELS``, or ``exact``, or a chain from coarse to fine. In a chain the key
+            of a level is the pair of the key before it and its own, so that every chain is a
+            refinement.
         hash_chars: number of hex digits of a digest that are compared (the paper takes 4, which
             collide in one of twenty groups with 80 distinct edits).
     """
 
     def __init__(self, levels: Sequence[str] = ("paper",), hash_chars: int = DIGEST_CHARS) -> None:
-        unknown = [level for level in levels if level not in LEVELS]
+        unknown = [level for level in levels if level not in (*LEVELS, EXACT)]
         if unknown or not levels:
             raise OptionError(
                 f"unknown level {', '.join(unknown) or '(none)'}; "
-                f"expected some of {', '.join(LEVELS)}"
+                f"expected some of {', '.join((*LEVELS, EXACT))}"
             )
         if not 1 <= hash_chars <= DIGEST_CHARS:
             raise OptionError(f"hash_chars is {hash_chars}; expected 1 … {DIGEST_CHARS}")
@@ -71,13 +75,17 @@ class CodingSigner:
         self.unparsed = 0
 
     def steps(self, rollout: Rollout) -> list[SignedStep]:
-        """Sign every step of a rollout."""
+        """Sign every step of a rollout.
+
+        Raises:
+            AlignmentError: at level ``exact``, a step does not say in which state it acted.
+        """
         session = Session(rollout.root, rollout.persistent_shell)
         tools = Tools(session)
-        progress = Progress(self.levels, self.hash_chars)
+        progress = Progress([level for level in self.levels if level != EXACT], self.hash_chars)
         signed: list[SignedStep] = []
         levels, count, hash_chars = self.levels, len(self.levels), self.hash_chars
-        all_fine = "coarse" not in levels
+        all_fine, has_exact = "coarse" not in levels, EXACT in levels
         for step in rollout.steps:
             effects = step_effects(tools, step)
             actions = (action_key(effects, hash_chars),) * count
@@ -87,6 +95,11 @@ class CodingSigner:
                     for level, fine in zip(levels, actions, strict=True)
                 )
             states, standing = progress.keys(), progress.standing
+            if has_exact:
+                states = tuple(
+                    _exact(rollout, len(signed)) if level == EXACT else progress.key(level)
+                    for level in levels
+                )
             signed.append(SignedStep(effects, states, actions, progress.apply(effects), standing))
         self.unparsed += session.unparsed
         return signed
@@ -96,6 +109,17 @@ class CodingSigner:
         unparsed = self.unparsed
         signed = [step for rollout in rollouts for step in self.steps(rollout)]
         return sign_steps(signed, len(self.levels), self.unparsed - unparsed)
+
+
+def _exact(rollout: Rollout, number: int) -> str:
+    """Give the recorded state in which a step acted."""
+    state = rollout.steps[number].env_state
+    if state is None:
+        raise AlignmentError(
+            f"rollout {rollout.rollout_id}, step {number}: no env_state; the level {EXACT} needs "
+            "a hash of the workspace at every step, as rtmc rollout records it"
+        )
+    return state
 
 
 def sign_steps(signed: Iterable[SignedStep], levels: int, unparsed: int = 0) -> Signatures:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rtmc.agent.sandbox import Sandbox
+from rtmc.agent.tasks.difference import difference
 from rtmc.agent.tasks.judge import Judgement, judge_by_pytest
 from rtmc.errors import OptionError
 
@@ -71,6 +72,10 @@ class Task(Protocol):
         """Run the tests that decide on what the agent left behind."""
         ...
 
+    def patch(self, problem: Problem, sandbox: Sandbox) -> bytes:
+        """Give what the agent has changed, as a unified diff."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class FilesTask:
@@ -97,6 +102,10 @@ class FilesTask:
             sandbox.close()
             raise
         return sandbox
+
+    def patch(self, problem: Problem, sandbox: Sandbox) -> bytes:
+        """Compare the workspace with the files that it began with."""
+        return difference(problem.files, sandbox.take())
 
     def judge(self, problem: Problem, sandbox: Sandbox) -> Judgement:
         """Judge in a sandbox that the agent has never seen, on a copy of its workspace."""
