@@ -108,7 +108,7 @@ config_options = _options(
                       "rtmc, gigpo, hgpo, salt, graft, g2po, tempo, pooled_gae, graph_gae, "
                       "chain_gae."),
     click.option("--level", metavar="LEVEL", default="paper", show_default=True,
-                 help="root, work, content, coarse, paper, full; exact (the hashes of rtmc rollout); "
+                 help="root, work, content, coarse, paper, full; exact (of rtmc rollout); "
                       "or a chain, as in content,paper."),
     click.option("--gamma", type=float, default=0.99, show_default=True, help="Discount per step."),
     click.option("--n-prior", type=float, help="Weight of the prior, in visits.  [rtmc: 2]"),

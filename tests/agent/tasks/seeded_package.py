@@ -42,9 +42,7 @@ def split(text, mark=","):
 
 def pad(text, width, mark=" "):
     """Fill a text up from the left."""
-    while len(text) < width:
-        text = mark + text
-    return text
+    return mark * (width - len(text)) + text
 
 
 def _first(items, limit):

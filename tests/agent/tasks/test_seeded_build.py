@@ -13,26 +13,24 @@ import pytest
 from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from scripts import native, play
 from seeded_package import write_sdist
 
-from rtmc.agent.drive import drive
-from rtmc.agent.loop import attempt
-from rtmc.agent.models.base import Dialogue
-from rtmc.agent.models.scripted import Scripted
 from rtmc.agent.sandbox import open_sandbox
-from rtmc.agent.tasks.seeded import SeededTask, Settings, build, packages, read_problems
+from rtmc.agent.tasks.seeded import SeededTask, Settings, build, fix_of, packages, read_problems
 from rtmc.agent.tasks.seeded.packages import choose, fetch, unpack
 from rtmc.agent.tools import Workbench
 from rtmc.cli import main
 from rtmc.errors import FormatError, OptionError, SandboxError
 
-COUNT = 6
+COUNT = 4
 
 
 def opener():
     try:
-        return open_sandbox()
+        return open_sandbox("warm")
     except SandboxError:
         return open_sandbox("local", unsafe=True)
 
@@ -154,22 +152,20 @@ def test_the_text_shows_the_bug_and_not_its_place(task):
 
 def oracle(problem):
     """Undo the bug by the facts, with the editor."""
-    facts, whole = problem.facts, problem.files[problem.facts["path"]].decode()
-    start = facts["start"]  # the package is ASCII
-    fixed = whole[:start] + facts["original"] + whole[start + len(facts["replacement"]) :]
-    arguments = {"command": "create", "path": facts["path"], "file_text": fixed}
-    inside = "".join(f"<parameter={k}>{v}</parameter>\n" for k, v in arguments.items())
-    edit = f"<function=str_replace_editor>\n{inside}</function>"
-    return [edit, "<function=finish>\n</function>"]
+    broken, fixed = fix_of(problem)
+    path = problem.facts["path"]
+    edit = native(
+        "str_replace_editor", command="str_replace", path=path, old_str=broken, new_str=fixed
+    )
+    return [[edit], [native("finish")]]
 
 
 @pytest.mark.parametrize(("policy", "reward"), [("oracle", 1.0), ("nothing", 0.0)])
 def test_policies(task, policy, reward):
     for problem in task.problems:
-        turns = oracle(problem) if policy == "oracle" else ["<function=finish>\n</function>"]
+        turns = oracle(problem) if policy == "oracle" else [[native("finish")]]
         with task.open(problem) as sandbox:
-            one = attempt(problem.text, Workbench(sandbox), Dialogue([]), False)
-            (episode,) = drive([one], Scripted([turns]))
+            episode, _ = play(Workbench(sandbox), turns, native_tools=True)
             assert episode.stop_reason == "finished"
             verdict = task.judge(problem, sandbox)
         assert verdict.reward == reward, problem.facts
@@ -232,14 +228,12 @@ def test_errors(package, index, tmp_path):
         SeededTask(tmp_path, opener)
 
 
-def test_a_suite_that_does_not_run(index, tmp_path_factory, tmp_path):
+def test_a_suite_that_does_not_run(tmp_path_factory, tmp_path):
     place = tmp_path_factory.mktemp("bad")
     bad = write_sdist(place, tests="import nothing_of_that_name\n")
+    (tmp_path / "sdists").mkdir()
+    (place / "smallsum-1.0.tar.gz").rename(tmp_path / "sdists" / "smallsum-1.0.tar.gz")
     with pytest.raises(OptionError, match=r"smallsum-1.0: its tests do not run in the sandbox"):
-        (tmp_path / "sdists").mkdir()
-        (tmp_path / "sdists" / "smallsum-1.0.tar.gz").write_bytes(
-            (place / "smallsum-1.0.tar.gz").read_bytes()
-        )
         build(Settings((bad,), 1), tmp_path, opener)
 
 
@@ -274,7 +268,9 @@ def registry_answers():
     return result.returncode == 0
 
 
-def test_a_real_package_comes_by_its_hash(tmp_path):
+def test_a_real_package_comes_by_its_hash(tmp_path, monkeypatch):
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     if not registry_answers():
         pytest.skip("pip has no index that it can reach here")
     (package,) = choose(["xmltodict"])
