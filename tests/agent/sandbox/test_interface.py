@@ -265,6 +265,23 @@ def test_it_outlives_the_thread_that_opened_it(bwrap_works):
         assert sandbox.run("echo on").output == "on\n"
 
 
+def test_files_are_put_over_whatever_stands_there(sandbox):
+    sandbox.run("mkdir -p full/of/things file; touch full/of/things/x file/y; ln -s /etc link; "
+                "echo old > plain; ln -s plain a.txt; touch folder; chmod 600 plain")  # fmt: skip
+    sandbox.put({
+        "full": b"1\n", "file": b"2\n", "link/new": b"3\n", "a.txt": b"4\n", "folder/x": b"5\n",
+        "run.sh": b"#!/bin/sh\necho ran\n", "./b//c": b"6\n",
+    })  # fmt: skip
+    names = "cat full file link/new a.txt folder/x b/c plain; ./run.sh; [ -L link ] || echo none"
+    assert sandbox.run(names).output == "1\n2\n3\n4\n5\n6\nold\nran\nnone\n"
+
+
+@pytest.mark.parametrize("path", ["/tmp/x", "../x", "a/../../x", "", "."])
+def test_files_are_put_in_the_workspace_only(sandbox, path):
+    with pytest.raises(WorkspaceError, match=r"cannot put the files: .* leads out of"):
+        sandbox.put({path: b"x"})
+
+
 def test_a_kind_that_is_none():
     with pytest.raises(
         OptionError, match="no sandbox 'chroot'; choose from bwrap, warm, docker, local"

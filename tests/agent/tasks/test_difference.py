@@ -7,8 +7,18 @@ import tarfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtmc.agent.sandbox.hosted import pack
 from rtmc.agent.tasks.difference import LARGEST, difference
+
+
+def pack(files):
+    with io.BytesIO() as out:
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for path, data in files.items():
+                entry = tarfile.TarInfo(f"./{path}")
+                entry.size = len(data)
+                tar.addfile(entry, io.BytesIO(data))
+        return out.getvalue()
+
 
 OLD = {"a.py": b"x = 1\ny = 2\n", "gone.py": b"z\n"}
 

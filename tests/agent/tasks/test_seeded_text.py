@@ -48,6 +48,9 @@ MODULE = textwrap.dedent(
         def test_equal(self):
             self.assertEqual(self.thing.look(), 5)
 
+    def test_default(make=Thing):
+        assert make(1).size == 1
+
     def test_fixture(tmp_path):
         assert f(tmp_path) == 1
     """
@@ -89,6 +92,10 @@ def test_a_method_of_a_class():
     assert first("test_equal", "assertEqual") == (
         "from pack import Thing\n\nthing = Thing(0)\nprint(thing.look())"
     )
+
+
+def test_a_default_is_written_where_it_is_used():
+    assert first("test_default", "make(1)") == "from pack import Thing\n\nprint(Thing(1).size)"
 
 
 def test_fixtures_make_no_example():

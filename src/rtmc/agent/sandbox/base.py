@@ -124,7 +124,7 @@ class Sandbox(Protocol):
         ...
 
     def put(self, files: Mapping[str, bytes] | bytes) -> None:
-        """Add files to the workspace: by path, or as a tar."""
+        """Add files to the workspace: by path, over whatever stands there; or as a tar."""
         ...
 
     def take(self) -> bytes:

@@ -3,11 +3,9 @@
 import codecs
 import functools
 import inspect
-import io
 import marshal
 import os
 import struct
-import tarfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -145,8 +143,14 @@ class Hosted:
 
     def put(self, files: Mapping[str, bytes] | bytes) -> None:
         """Add files to the workspace."""
-        data = files if isinstance(files, bytes) else pack(files)
-        self._tar("cannot put the files", data, "-x", "--no-same-owner", "-f", "-")
+        if isinstance(files, bytes):
+            self._tar("cannot put the files", files, "-x", "--no-same-owner", "-f", "-")
+            return
+        parts = [part for path, data in files.items() for part in (_name(path), data)]
+        try:
+            self._ask(self._limits.seconds, b"put", *parts)
+        except WorkspaceError as error:
+            raise WorkspaceError(f"cannot put the files: {error}") from error
 
     def take(self) -> bytes:
         """Give the workspace as a tar."""
@@ -194,10 +198,7 @@ class Hosted:
 
     def _file(self, what: str, path: str, *parts: bytes) -> list[bytes]:
         try:
-            if "\0" in path:
-                raise WorkspaceError("a path cannot hold a NUL")
-            name = path.encode(errors="surrogateescape")
-            return self._ask(self._limits.seconds, what.encode(), name, *parts)
+            return self._ask(self._limits.seconds, what.encode(), _name(path), *parts)
         except WorkspaceError as error:
             raise WorkspaceError(f"cannot {what} {path}: {error}") from error
 
@@ -230,6 +231,12 @@ class Hosted:
             cwd=cwd,
             duration=duration,
         )
+
+
+def _name(path: str) -> bytes:
+    if "\0" in path:
+        raise WorkspaceError("a path cannot hold a NUL")
+    return path.encode(errors="surrogateescape")
 
 
 def _unless_forked(owner: int, end: Callable[[], str]) -> str:
@@ -298,15 +305,3 @@ def _read_exactly(channel: Channel, size: int) -> bytes:
             raise EOFError
         data += more
     return bytes(data)
-
-
-def pack(files: Mapping[str, bytes]) -> bytes:
-    """Write files as a tar; those that begin with ``#!`` are executable."""
-    with io.BytesIO() as out:
-        with tarfile.open(fileobj=out, mode="w") as tar:
-            for path, data in files.items():
-                entry = tarfile.TarInfo(path)
-                entry.size, entry.mtime = len(data), int(time.time())
-                entry.mode = 0o755 if data.startswith(b"#!") else 0o644
-                tar.addfile(entry, io.BytesIO(data))
-        return out.getvalue()

@@ -418,6 +418,31 @@ class Init:
             file.write(data)
         return ()
 
+    def put(self, *files: bytes):
+        """Set files, path and bytes in turn, whatever stands in their places now."""
+        for at in range(0, len(files), 2):
+            path, data = files[at : at + 2]
+            folders = [part for part in path.split(b"/") if part not in (b"", b".")]
+            if path.startswith(b"/") or b".." in folders or not folders:
+                raise OSError(f"{os.fsdecode(path)} leads out of the workspace {self.workspace}")
+            if len(data) > self.limits["file_size"]:
+                raise OSError(
+                    f"{os.fsdecode(path)} is larger than {self.limits['file_size']} bytes"
+                )
+            place, name = os.fsencode(self.workspace), folders.pop()
+            for folder in folders:
+                place += b"/" + folder
+                if os.path.islink(place) or not os.path.isdir(place):
+                    remove(place)
+                    os.mkdir(place)
+            place += b"/" + name
+            remove(place)
+            mode = 0o755 if data.startswith(b"#!") else 0o644
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with open(os.open(place, flags, mode), "wb") as file:
+                file.write(data)
+        return ()
+
     def state(self):
         """Hash path, kind and bytes of all files of the workspace."""
         # Sparse files can claim any size: past the budget a file is its size and time.
@@ -449,7 +474,7 @@ class Init:
     def serve(self):
         """Answer the host, for ever."""
         asks = {b"run": self.run, b"exec": self.exec, b"read": self.read, b"write": self.write,
-                b"state": self.state}  # fmt: skip
+                b"put": self.put, b"state": self.state}  # fmt: skip
         send(b"hello")
         shield()
         self.open_shell()  # while the host thinks
@@ -468,6 +493,21 @@ class Init:
                 reply = (b"no", os.fsencode(error.strerror or str(error)))
             self.asked = self.busy = False
             send(*reply)
+
+
+def remove(path: bytes):
+    """Remove what is at a path, if anything is; a link itself, not where it leads."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        for folder, folders, names in os.walk(path, topdown=False):
+            for name in names + folders:
+                below = os.path.join(folder, name)
+                if os.path.isdir(below) and not os.path.islink(below):
+                    os.rmdir(below)
+                else:
+                    os.unlink(below)
+        os.rmdir(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
 
 
 def open_plain(path: bytes, flags: int):
