@@ -16,6 +16,12 @@ Row = dict[str, Any]
 SIZE = 8
 """Rollouts a problem in the tables that show one number of them; the paper's."""
 
+CLOSER = (
+    "grpo", "grpo_step", "rtmc", "rtmc, bonus", "rtmc, paper", "rtmc, no smoothing",
+    "rtmc, content", "graph_gae", "chain_gae", "chain_gae, bonus", "critic", "critic, bonus",
+)  # fmt: skip
+"""Estimators that are compared in more than one way."""
+
 ABLATION = (
     ("before training", None),
     ("GRPO", "grpo"),
@@ -223,24 +229,29 @@ def _learning(results: Sequence[Found], kind: str) -> Iterator[str]:
     names = _names(rows, lambda r: r["area"][0])
     policy = "the policy that generalises" if kind == "shared" else "one number a state and action"
 
-    def table(title: str, field: str) -> Iterator[str]:
+    def cell(name: str, condition: str, field: str) -> str:
+        row = at.get((name, condition))
+        return _interval(*row[field]) if row else "–"
+
+    def table(title: str, field: str, names: Sequence[str]) -> Iterator[str]:
         yield from _table(
             f"{title} ({policy})",
             ("", *conditions),
             [
                 (
                     _label(name, results[0]),
-                    *(_interval(*at[name, c][field]) for c in conditions),
+                    *(cell(name, c, field) for c in conditions),
                 )
                 for name in names
                 if not field.endswith(name)
             ],
         )
 
-    yield from table("Area under the learning curve minus GRPO's", "area_to_grpo")
+    closer = [name for name in names if name in CLOSER or kind == "table"]
+    yield from table("Area under the learning curve minus GRPO's", "area_to_grpo", names)
     if kind == "shared":
-        yield from table("Area minus plain RTMC's", "area_to_rtmc")
-    yield from table("Final success minus GRPO's", "final_to_grpo")
+        yield from table("Area minus plain RTMC's", "area_to_rtmc", closer)
+    yield from table("Final success minus GRPO's", "final_to_grpo", closer)
 
 
 def _order(found: Found) -> int:

@@ -165,6 +165,8 @@ def quality(
               show_default=True, help="A policy that generalises, or one number for each state "
               "and action of one problem.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(2), help="Fresh seeds.  [8; 24 with --full]")
+@click.option("--tuning", type=click.IntRange(1), default=10, show_default=True,
+              help="Seeds that choose the rate.")  # fmt: skip
 @_full_option
 @_jobs_option
 @_json_option
@@ -174,11 +176,11 @@ def quality(
 @click.option("--figures", "pictures", metavar="DIR", help="Draw figures there.")
 def learning(
     conditions: tuple[str, ...], estimators: tuple[str, ...], kind: Any, seeds: int | None,
-    full: bool, jobs: int, as_json: bool, output: str | None, pictures: str | None,
+    tuning: int, full: bool, jobs: int, as_json: bool, output: str | None, pictures: str | None,
 ) -> None:  # fmt: skip
     """Learn with each estimator at equal rollouts, and compare the curves.
 
-    The learning rate of each is chosen on 10 seeds; fresh seeds run at it, paired by seed.
+    The learning rate of each is chosen on seeds of its own; fresh ones run at it, paired by seed.
     Needs the extra `bench`.
     """
     _need_numba()
@@ -196,7 +198,7 @@ def learning(
     folder = _folder(output)
     all_settings = [
         study.Settings(
-            name, kind, estimators or (every if full else SHORT_LEARNING), 10,
+            name, kind, estimators or (every if full else SHORT_LEARNING), tuning,
             seeds or (24 if full else 8),
         )
         for name in chosen
