@@ -1,13 +1,13 @@
 """What every sandbox is: limits, the result of a command, and the interface."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
 from rtmc.errors import OptionError
 
-__all__ = ["Limits", "Result", "Sandbox"]
+__all__ = ["Limits", "Result", "Sandbox", "Spot"]
 
 MIB = 1 << 20
 
@@ -85,6 +85,21 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     duration: float
 
 
+class Spot(NamedTuple):
+    """What is at a path.
+
+    Attributes:
+        path: relative to the workspace, links followed; ``.`` is the workspace itself.
+        kind: ``file``, ``folder``, ``other`` (a pipe, a dangling link), ``nothing``; or ``outside``
+            where it leads out of the workspace.
+        size: bytes of a file.
+    """
+
+    path: str
+    kind: str
+    size: int
+
+
 class Sandbox(Protocol):
     """A workspace, a shell in it, and nothing else; for one thread at a time.
 
@@ -121,6 +136,10 @@ class Sandbox(Protocol):
 
     def write(self, path: str, data: bytes) -> None:
         """Set the bytes of a file; a new one gets the folders it needs."""
+        ...
+
+    def look(self, path: str) -> Spot:
+        """Tell what is at a path, whatever it is."""
         ...
 
     def put(self, files: Mapping[str, bytes] | bytes) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol, Self
 import msgspec
 
 from rtmc.agent.sandbox import init
-from rtmc.agent.sandbox.base import Limits, Result
+from rtmc.agent.sandbox.base import Limits, Result, Spot
 from rtmc.errors import SandboxError, WorkspaceError
 
 __all__ = ["BOOT_CODE", "BOOT_TEXT", "PATIENCE", "Channel", "Hosted", "greet", "program", "receive"]
@@ -140,6 +140,11 @@ class Hosted:
     def write(self, path: str, data: bytes) -> None:
         """Set the bytes of a file."""
         self._file("write", path, data)
+
+    def look(self, path: str) -> Spot:
+        """Tell what is at a path."""
+        kind, size, real = self._file("find", path)
+        return Spot(real.decode(errors="surrogateescape"), kind.decode(), int(size))
 
     def put(self, files: Mapping[str, bytes] | bytes) -> None:
         """Add files to the workspace."""

@@ -418,6 +418,23 @@ class Init:
             file.write(data)
         return ()
 
+    def find(self, path: bytes):
+        """Tell what is at a path: kind, size of a file, where links lead in the workspace."""
+        root = os.fsencode(self.workspace)
+        given = os.path.join(root, path)
+        full = os.path.realpath(given)
+        if full != root and not full.startswith(root + b"/"):
+            return b"outside", b"0", path
+        kind = b"nothing"
+        if os.path.isdir(given):
+            kind = b"folder"
+        elif os.path.isfile(given):
+            kind = b"file"
+        elif os.path.lexists(given):
+            kind = b"other"
+        size = os.path.getsize(given) if kind == b"file" else 0
+        return kind, b"%d" % size, full[len(root) + 1 :] or b"."
+
     def put(self, *files: bytes):
         """Set files, path and bytes in turn, whatever stands in their places now."""
         for at in range(0, len(files), 2):
@@ -474,7 +491,7 @@ class Init:
     def serve(self):
         """Answer the host, for ever."""
         asks = {b"run": self.run, b"exec": self.exec, b"read": self.read, b"write": self.write,
-                b"put": self.put, b"state": self.state}  # fmt: skip
+                b"put": self.put, b"find": self.find, b"state": self.state}  # fmt: skip
         send(b"hello")
         shield()
         self.open_shell()  # while the host thinks

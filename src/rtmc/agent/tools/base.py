@@ -5,32 +5,20 @@ import posixpath
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from rtmc.agent.sandbox import Sandbox
+from rtmc.agent.sandbox.base import Sandbox, Spot
 from rtmc.errors import RtmcError, WorkspaceError
 
-__all__ = ["Observation", "Spot", "Tool", "ToolError", "Workbench"]
+__all__ = ["Observation", "Tool", "ToolError", "Workbench"]
 
 LISTED = 300
 """Entries of a folder that are shown at most."""
 
 MOST_ERROR = 2000
 """Characters of an error that are shown at most: it may quote what the model wrote."""
-
-_LOOK = """\
-root=$(pwd -P)
-full=$(readlink -f -- "$1") || full=
-case $full in '' | "$root" | "$root"/*) ;; *) echo outside; exit ;; esac
-if [ -d "$1" ]; then kind=folder; elif [ -f "$1" ]; then kind=file
-elif [ -e "$1" ] || [ -L "$1" ]; then kind=other; else kind=nothing; fi
-echo "$kind"
-stat -L -c %s -- "$1" 2>/dev/null || echo 0
-[ -z "$full" ] || printf '.%s\\n' "${full#"$root"}"
-"""
-"""Prints kind, size and path below the workspace, links followed, of what is at ``$1``."""
 
 _NAMES = """\
 find "$1" -mindepth 1 -maxdepth 2 '(' -name '.?*' -o -name __pycache__ ')' -prune \
@@ -62,20 +50,6 @@ class Observation(msgspec.Struct, frozen=True):
     cwd: str | None = None
 
 
-class Spot(NamedTuple):
-    """What is at a path.
-
-    Attributes:
-        path: relative to the workspace, links followed; ``.`` is the workspace itself.
-        kind: ``file``, ``folder``, ``other`` (a pipe, a dangling link), or ``nothing``.
-        size: bytes of a file.
-    """
-
-    path: str
-    kind: str
-    size: int
-
-
 @dataclass(slots=True)
 class Workbench:
     """What the tools of one rollout share.
@@ -102,25 +76,21 @@ class Workbench:
         """Tell what is at a path as the model wrote it.
 
         Raises:
-            ToolError: it leads out of the workspace, or cannot be looked at.
+            ToolError: it leads out of the workspace.
+            WorkspaceError: it cannot be looked at.
         """
         root = self.sandbox.workspace
         if not path.strip():
             raise ToolError("the path is empty; '.' is the repository itself")
         full = posixpath.normpath(posixpath.join(root, path.strip()))
         below = posixpath.relpath(full, root)
-        outside = ToolError(
-            f"{path} leads out of the repository {root}; give a path relative to it, or use bash"
-        )
-        if below.split("/")[0] == "..":
-            raise outside
-        result = self.sandbox.exec(["sh", "-c", _LOOK, "sh", f"./{below}"])
-        if result.exit_code != 0:
-            raise ToolError(f"cannot look at {path[:200]}: {result.output.strip()}")
-        if result.output == "outside\n":
-            raise outside
-        kind, size, real = result.output.split("\n", 2)
-        return Spot(real.removesuffix("\n").removeprefix("./") or below, kind, int(size))
+        spot = None if below.split("/")[0] == ".." else self.sandbox.look(below)
+        if spot is None or spot.kind == "outside":
+            raise ToolError(
+                f"{path} leads out of the repository {root}; give a path relative to it, or use "
+                "bash"
+            )
+        return spot
 
     def names(self, folder: str) -> list[str]:
         """List a folder two levels deep, without what is hidden; folders end in a slash."""
