@@ -1,8 +1,11 @@
 """What every kind of sandbox does, one like the other."""
 
 import io
+import os
+import signal
 import tarfile
 import threading
+import time
 
 import pytest
 
@@ -263,6 +266,17 @@ def test_it_outlives_the_thread_that_opened_it(bwrap_works):
     thread.join()
     with opened[0] as sandbox:
         assert sandbox.run("echo on").output == "on\n"
+
+
+def test_the_shell_does_not_outlive_the_first_process():
+    """Where no kernel namespace ends it: bash would spin on its closed pipes for ever."""
+    with open_sandbox("local", unsafe=True) as sandbox:
+        first, shell = map(int, sandbox.run("echo $PPID $$").output.split())
+        os.kill(first, signal.SIGKILL)
+        until = time.monotonic() + 10
+        while os.path.exists(f"/proc/{shell}") and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not os.path.exists(f"/proc/{shell}")
 
 
 def test_files_are_put_over_whatever_stands_there(sandbox):

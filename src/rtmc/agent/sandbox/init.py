@@ -24,6 +24,7 @@ GRACE = 2.0  # seconds that the shell has to begin anew by itself
 OPEN_FILES = 512
 OUT, ASK, SAY = 252, 253, 254  # the shell's ends of its pipes, out of the way of any script
 RESTART = _signal.SIGRTMIN + 5
+die_with_us = int  # what a child calls so as not to outlive this process; nothing without ctypes
 UNSEEN = {b"__pycache__", b".pytest_cache", b".git"}
 
 # The shell reads the size of a command and the command, and says "done code directory". On RESTART
@@ -162,6 +163,7 @@ class Init:
             self.next_look = time.monotonic() + TICK
             return pid
         try:
+            die_with_us()
             _signal.set_wakeup_fd(-1)
             for number in (_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGCHLD):
                 _signal.signal(number, _signal.SIG_DFL)
@@ -577,6 +579,8 @@ def shield():
     control = ctypes.CDLL(None).prctl
     control(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
     control(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    global die_with_us
+    die_with_us = lambda: control(1, _signal.SIGKILL, 0, 0, 0)  # noqa: E731 (PR_SET_PDEATHSIG)
 
 
 def kill(pid: int, number: int):
