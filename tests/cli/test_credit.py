@@ -246,7 +246,7 @@ def test_a_broken_record_is_named_and_the_others_survive(tmp_path: Path) -> None
          "std does not apply to the estimator rtmc; "
          "its options: n_prior, prior, leave_one_out, repeats"),
         (["--level", "fine"],
-         "unknown level fine; expected some of root, work, content, coarse, paper, full"),
+         "unknown level fine; expected some of root, work, content, coarse, paper, full, exact"),
         (["--gamma", "1.5"], "gamma is 1.5; expected a number in (0, 1]"),
         (["--n-prior", "-1"],
          "option of the estimator rtmc: n_prior is -1.0; expected a number ≥ 0"),

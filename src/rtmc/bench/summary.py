@@ -16,12 +16,6 @@ Row = dict[str, Any]
 SIZE = 8
 """Rollouts a problem in the tables that show one number of them; the paper's."""
 
-CLOSER = (
-    "grpo", "grpo_step", "rtmc", "rtmc, bonus", "rtmc, paper", "rtmc, no smoothing",
-    "rtmc, content", "graph_gae", "chain_gae", "chain_gae, bonus", "critic", "critic, bonus",
-)  # fmt: skip
-"""Estimators that are compared in more than one way."""
-
 ABLATION = (
     ("before training", None),
     ("GRPO", "grpo"),
@@ -32,15 +26,18 @@ ABLATION = (
 )
 
 
-def read(folder: str) -> tuple[Found, list[Found]]:
-    """Read ``quality.json`` and all ``learning-….json``.
+def read(folder: str) -> tuple[Found, list[Found], list[Found]]:
+    """Read ``quality.json``, all ``learning-….json``, and those of the folder ``every`` in it.
 
     Raises:
         FormatError: one is missing or is no result of a benchmark.
     """
     here = Path(folder)
-    learned = [_load(path) for path in sorted(here.glob("learning-*.json"))]
-    return _load(here / "quality.json"), learned
+    learned, every = (
+        [_load(path) for path in sorted(place.glob("learning-*.json"))]
+        for place in (here, here / "every")
+    )
+    return _load(here / "quality.json"), learned, every
 
 
 def _load(path: Path) -> Found:
@@ -55,8 +52,14 @@ def _load(path: Path) -> Found:
     return found
 
 
-def summary(quality: Found, learned: Sequence[Found]) -> Iterator[str]:
-    """Write all tables."""
+def summary(quality: Found, learned: Sequence[Found], every: Sequence[Found] = ()) -> Iterator[str]:
+    """Write all tables.
+
+    Args:
+        quality: a result of ``rtmc bench quality``.
+        learned: results of ``rtmc bench learning``.
+        every: more of them, of all estimators with fewer seeds.
+    """
     yield from _conditions(quality)
     for stage in quality["settings"]["stages"]:
         yield from _cosines(quality, stage)
@@ -71,6 +74,8 @@ def summary(quality: Found, learned: Sequence[Found]) -> Iterator[str]:
     if shared:
         yield from _ablation(shared)
         yield from _collapses(shared)
+    if every:
+        yield from _every(every)
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -229,29 +234,44 @@ def _learning(results: Sequence[Found], kind: str) -> Iterator[str]:
     names = _names(rows, lambda r: r["area"][0])
     policy = "the policy that generalises" if kind == "shared" else "one number a state and action"
 
-    def cell(name: str, condition: str, field: str) -> str:
-        row = at.get((name, condition))
-        return _interval(*row[field]) if row else "–"
-
-    def table(title: str, field: str, names: Sequence[str]) -> Iterator[str]:
+    def table(title: str, field: str) -> Iterator[str]:
         yield from _table(
             f"{title} ({policy})",
             ("", *conditions),
             [
                 (
                     _label(name, results[0]),
-                    *(cell(name, c, field) for c in conditions),
+                    *(_interval(*at[name, c][field]) for c in conditions),
                 )
                 for name in names
                 if not field.endswith(name)
             ],
         )
 
-    closer = [name for name in names if name in CLOSER or kind == "table"]
-    yield from table("Area under the learning curve minus GRPO's", "area_to_grpo", names)
+    yield from table("Area under the learning curve minus GRPO's", "area_to_grpo")
     if kind == "shared":
-        yield from table("Area minus plain RTMC's", "area_to_rtmc", closer)
-    yield from table("Final success minus GRPO's", "final_to_grpo", closer)
+        yield from table("Area minus plain RTMC's", "area_to_rtmc")
+    yield from table("Final success minus GRPO's", "final_to_grpo")
+
+
+def _every(results: Sequence[Found]) -> Iterator[str]:
+    results = sorted(results, key=_order)
+    rows = [row for found in results for row in found["rows"]]
+    at = {(r["estimator"], r["condition"]): r for r in rows}
+    conditions = [found["settings"]["condition"] for found in results]
+    seeds = " or ".join(sorted({str(row["seeds"]) for row in rows}))
+    yield from _table(
+        f"Every estimator: area under the learning curve minus GRPO's ({seeds} fresh seeds)",
+        ("", *conditions),
+        [
+            (
+                _label(name, results[0]),
+                *(_interval(*at[name, c]["area_to_grpo"]) for c in conditions),
+            )
+            for name in _names(rows, lambda r: r["area"][0])
+            if name != "grpo"
+        ],
+    )
 
 
 def _order(found: Found) -> int:

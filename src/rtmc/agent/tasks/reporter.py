@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+sys.dont_write_bytecode = True  # -I is blind to the variable that says so
+
 WORST = ("passed", "skipped", "failed")
 
 
