@@ -97,7 +97,7 @@ def rollout(
         if not reason.startswith("error:"):
             judged = task.judge(problem, sandbox)
             reward = judged.reward
-            patch = task.patch(problem, sandbox).decode(errors="replace")
+            patch = judged.patch.decode(errors="replace")
             reason += f"; {judged.reason}" if judged.reason else ""
     episode = msgspec.structs.replace(episode, stop_reason=reason)
     made = recorded(episode, problem.problem_id, str(number), reward, model.name)

@@ -64,22 +64,33 @@ def without_times(text: str) -> str:
     return re.sub(r"\d+\.\d+s|0x[0-9a-f]+", "…", text)
 
 
+def both(two, files, command):
+    """Run a command in a warm sandbox, and as a Python of its own runs it."""
+    one, other = two
+    for sandbox in two:
+        sandbox.put({path: text.encode() for path, text in files.items()})
+    script = one.run("type -ap pytest | sed -n 2p").output.strip()
+    plain = f"/run/rtmc/plain {script}" if command.startswith("pytest") else "/run/rtmc/plain"
+    results = [one.run(command), other.run(re.sub(r"^(pytest|python)", plain, command))]
+    return [(without_times(result.output), result.exit_code) for result in results]
+
+
 @pytest.mark.parametrize("command", ["pytest", "python -m pytest -q"])
 @pytest.mark.parametrize("name", WORKSPACES)
 def test_pytest_says_the_same_as_in_a_python_of_its_own(two, name, command):
-    results = []
-    for sandbox, prefix in zip(two, ("/run/rtmc/plain -m pytest", ""), strict=True):
-        sandbox.put({path: text.encode() for path, text in WORKSPACES[name].items()})
-        plain = re.sub(r"^(python -m )?pytest", prefix, command) if prefix else command
-        if prefix and command == "pytest":  # which does not look in the directory it is in
-            plain = f"/run/rtmc/plain {_pytest_script(sandbox)}"
-        result = sandbox.run(f"{plain} -p no:cacheprovider")
-        results.append((without_times(result.output), result.exit_code))
-    assert results[0] == results[1]
+    warm, plain = both(two, WORKSPACES[name], f"{command} -o cache_dir=/tmp/cache")
+    assert warm == plain
 
 
-def _pytest_script(sandbox) -> str:
-    return sandbox.run("type -ap pytest | sed -n 2p").output.strip()
+OPTIONS = ("--nonsense", "--fixtures -q", "-p no:doctest -q", "-q -x -k a", "-q --durations=3", "-h",
+           "--version", "-q --assert=plain", "-q -p no:cacheprovider", "nowhere.py")  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("program", ["pytest", "python -m pytest"])
+def test_options_too(two, program, options):
+    warm, plain = both(two, WORKSPACES["settings"], f"{program} {options}")
+    assert warm == plain
 
 
 def test_what_the_caller_has_set_holds(sandbox):

@@ -7,25 +7,14 @@ import tarfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtmc.agent.tasks.difference import LARGEST, difference
-
-
-def pack(files):
-    with io.BytesIO() as out:
-        with tarfile.open(fileobj=out, mode="w") as tar:
-            for path, data in files.items():
-                entry = tarfile.TarInfo(f"./{path}")
-                entry.size = len(data)
-                tar.addfile(entry, io.BytesIO(data))
-        return out.getvalue()
-
+from rtmc.agent.tasks.difference import LARGEST, contents, difference
 
 OLD = {"a.py": b"x = 1\ny = 2\n", "gone.py": b"z\n"}
 
 
 def test_by_hand():
     new = {"a.py": b"x = 1\ny = 3", "sub/new.py": b"n\n", "__pycache__/a.pyc": b"\0"}
-    assert difference(OLD, pack(new)).decode() == (
+    assert difference(OLD, new).decode() == (
         "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n"
         "@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n"
         "\\ No newline at end of file\n"
@@ -34,12 +23,12 @@ def test_by_hand():
         "diff --git a/sub/new.py b/sub/new.py\nnew file mode 100644\n--- /dev/null\n"
         "+++ b/sub/new.py\n@@ -0,0 +1 @@\n+n\n"
     )
-    assert difference(OLD, pack(OLD)) == b""
+    assert difference(OLD, OLD) == b""
 
 
 def test_what_is_no_text_and_what_is_no_file():
     new = {"a.py": b"\0" * 9, "gone.py": b"z" * (LARGEST + 1)}
-    said = difference(OLD, pack(new))
+    said = difference(OLD, new)
     assert said.count(b"Binary files") == 2
     assert len(said) < 300
     with io.BytesIO() as out:
@@ -48,7 +37,10 @@ def test_what_is_no_text_and_what_is_no_file():
                 entry = tarfile.TarInfo(name)
                 entry.type, entry.linkname = kind, "/etc/passwd"
                 tar.addfile(entry)
-        assert b"passwd" not in difference({}, out.getvalue())
+        found = contents(out.getvalue())
+    assert found == {"a.py": None, "p": None}
+    assert difference({}, found) == b""
+    assert b"deleted file" in difference(OLD, found)
 
 
 texts = st.binary(max_size=40).map(lambda data: data.replace(b"\0", b"0")) | st.lists(
@@ -65,7 +57,7 @@ def test_git_applies_it(tmp_path_factory, old, new):
     for path, data in old.items():
         (here / path).parent.mkdir(exist_ok=True)
         (here / path).write_bytes(data)
-    patch = difference(old, pack(new))
+    patch = difference(old, new)
     git = ["git", "apply", "--whitespace=nowarn", "-"]
     if any(old.get(path) != new.get(path) for path in (*old, *new)):
         done = subprocess.run(git, input=patch, cwd=here, capture_output=True, check=False)

@@ -16,10 +16,13 @@ import ctypes
 import fcntl
 import gc
 import importlib
+import inspect
 import io
 import marshal
 import os
+import pathlib
 import resource
+import runpy
 import signal
 import socket
 import stat
@@ -42,6 +45,8 @@ def test_raises():
         {}["b"]
     raise ValueError(1)
 """
+TOOLS = "/run/rtmc"  # where the programs are that stand in front of others
+WARM = os.fsencode(TOOLS + "/warm")
 ADDRESS = b"\0rtmc-warm"  # abstract: it belongs to the network namespace
 CLIENT = 255  # where the connection is, out of the way
 
@@ -78,9 +83,35 @@ def load():
     # The same run shall print the same, "in 0.00s": what an agent reads decides what it does.
     vars(importlib.import_module("_pytest.timing"))["perf_counter"] = lambda: 0.0
     os.wait()
+    begin_config()
     sys.path.remove("")
     gc.collect()
     gc.freeze()  # so that the collector does not touch, and so copy, what is shared
+
+
+def begin_config():
+    """Register pytest's own plugins, which takes a third of a small run, for the run to come.
+
+    Only where this pytest makes its configuration as known, and a run leaves no plugin out.
+    """
+    config = importlib.import_module("_pytest.config")
+    make = getattr(config, "get_config", None)
+    if make is None or not set(inspect.signature(make).parameters) <= {"args", "plugins", "prog"}:
+        return
+    begun = [make()]
+
+    def get_config(args=None, plugins=None, **options):
+        if not begun or any(arg.startswith("-p") for arg in args or ()):
+            return make(args, plugins, **options)
+        found = begun.pop()
+        found.invocation_params = config.Config.InvocationParams(
+            args=args or (), plugins=plugins, dir=pathlib.Path.cwd()
+        )
+        if options.get("prog"):
+            found._parser.prog = options["prog"]
+        return found
+
+    vars(config)["get_config"] = get_config
 
 
 def main():
@@ -217,13 +248,18 @@ def listen(init):
         init.on_end[init.fork(lambda: serve(connection), init.workspace, {})] = on_end
 
     init.watch(listener.fileno(), on_asked)
+    init.programs[WARM] = lambda argv: serve_host(argv, init.env)
+
+
+def serve_host(argv, env):
+    """Be the Python that the host asked for, which needs no client."""
+    os.closerange(3, 1024)
+    os.environ.update(env)
+    os._exit(run([os.fsdecode(word) for word in argv]))
 
 
 def serve(connection):
     """Be the Python that was asked for: its arguments, directory, variables, files and limits."""
-    libc.prctl(SET_DUMPABLE, 1, 0, 0, 0)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     fds = array.array("i")
     size = int.from_bytes(connection.recv(4, _socket.MSG_WAITALL), "big")
     text, ancillary, _, _ = connection.recvmsg(1, _socket.CMSG_SPACE(3 * fds.itemsize))
@@ -248,6 +284,9 @@ def serve(connection):
 
 def run(argv):
     """Run ``-c CODE …``, ``-m pytest …`` or ``pytest …`` as a new Python would; give its code."""
+    libc.prctl(SET_DUMPABLE, 1, 0, 0, 0)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     sys.stdin = io.TextIOWrapper(
         io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "surrogateescape"
     )
@@ -261,13 +300,13 @@ def run(argv):
             sys.argv = ["-c", *argv[3:]]
             exec(compile(argv[2], "<string>", "exec"), {"__name__": "__main__"})
             raise SystemExit(0)
-        import pytest
-
         if argv[1:3] == ["-m", "pytest"]:
             sys.path.insert(0, os.getcwd())
-            del argv[1:3]
-        sys.argv = [pytest.__file__, *argv[1:]]
-        raise SystemExit(pytest.console_main())
+            sys.argv = ["-m", *argv[3:]]
+            runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+        config = importlib.import_module("_pytest.config")
+        sys.argv = [argv[0].replace(TOOLS, os.path.dirname(sys.executable)), *argv[1:]]
+        raise SystemExit(getattr(config, "_console_main", config.console_main)())
     except SystemExit as end:
         code = end.code
     except BaseException:

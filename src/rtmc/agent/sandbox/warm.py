@@ -43,8 +43,7 @@ from rtmc.errors import SandboxError
 
 __all__ = ["Template", "WarmSandbox"]
 
-TOOLS = "/run/rtmc"
-"""Where the warm ``pytest`` and ``python`` are, inside."""
+TOOLS = template.TOOLS
 
 _templates: dict[tuple[int, tuple[str, ...]], "Template"] = {}
 _starting = threading.Lock()

@@ -4,14 +4,14 @@ A problem is data; its task knows how to open its workspace and how to judge wha
 Most tasks are files: ``FilesTask`` opens a sandbox, puts them there, and judges by pytest.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
 from rtmc.agent.sandbox import Sandbox
-from rtmc.agent.tasks.difference import difference
+from rtmc.agent.tasks.difference import contents, difference
 from rtmc.agent.tasks.judge import Judgement, judge_by_pytest
 from rtmc.errors import OptionError
 
@@ -72,10 +72,6 @@ class Task(Protocol):
         """Run the tests that decide on what the agent left behind."""
         ...
 
-    def patch(self, problem: Problem, sandbox: Sandbox) -> bytes:
-        """Give what the agent has changed, as a unified diff."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class FilesTask:
@@ -103,15 +99,13 @@ class FilesTask:
             raise
         return sandbox
 
-    def patch(self, problem: Problem, sandbox: Sandbox) -> bytes:
-        """Compare the workspace with the files that it began with."""
-        return difference(problem.files, sandbox.take())
-
     def judge(self, problem: Problem, sandbox: Sandbox) -> Judgement:
         """Judge in a sandbox that the agent has never seen, on a copy of its workspace."""
-        left: Mapping[str, bytes] | bytes = sandbox.take()
+        workspace = sandbox.take()
+        left = contents(workspace)
         with self.opener() as clean:
-            clean.put(left)
-            return judge_by_pytest(
-                clean, problem.files, problem.tests, problem.must_pass, self.seconds
+            clean.put(workspace)
+            judged = judge_by_pytest(
+                clean, left, problem.files, problem.tests, problem.must_pass, self.seconds
             )
+        return msgspec.structs.replace(judged, patch=difference(problem.files, left))

@@ -5,39 +5,45 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 
-__all__ = ["difference"]
+__all__ = ["contents", "difference"]
 
 LARGEST = 1 << 20
 """Bytes of a file that is compared by lines; of a larger one it is only said that it differs."""
 
-_UNSEEN = ("__pycache__", ".pytest_cache", ".git")
+_UNSEEN = {"__pycache__", ".pytest_cache", ".git"}
 
 
-def difference(before: Mapping[str, bytes], workspace: bytes) -> bytes:
-    """Compare files with a workspace, in the order of their paths.
+def contents(workspace: bytes) -> dict[str, bytes | None]:
+    """List what is in a workspace but folders: the bytes of files, None for anything else.
+
+    Args:
+        workspace: a tar, as ``Sandbox.take`` gives it.
+    """
+    found: dict[str, bytes | None] = {}
+    with tarfile.open(fileobj=io.BytesIO(workspace)) as tar:
+        for entry in tar:
+            file = tar.extractfile(entry) if entry.isreg() else None
+            if not entry.isdir():
+                found[entry.name.removeprefix("./")] = file.read() if file else None
+    return found
+
+
+def difference(before: Mapping[str, bytes], after: Mapping[str, bytes | None]) -> bytes:
+    """Compare files, in the order of their paths.
 
     Bytecode, caches and links are left out, as they are of ``Sandbox.state``.
 
     Args:
         before: contents by path.
-        workspace: a tar, as ``Sandbox.take`` gives it.
+        after: what has become of them, as ``contents`` gives it.
     """
-    after = dict(_files(workspace))
+    kept = {path: new for path, new in after.items() if not _UNSEEN & {*path.split("/")}}
     parts: list[bytes] = []
-    for path in sorted({*before, *after}):
-        old, new = before.get(path), after.get(path)
+    for path in sorted({*before, *kept}):
+        old, new = before.get(path), kept.get(path)
         if old != new:
             parts += _one(path, old, new)
     return b"".join(parts)
-
-
-def _files(workspace: bytes) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(fileobj=io.BytesIO(workspace)) as tar:
-        for entry in tar:
-            path = entry.name.removeprefix("./")
-            file = tar.extractfile(entry) if entry.isreg() else None
-            if file and not any(part in _UNSEEN for part in path.split("/")):
-                yield path, file.read()
 
 
 def _one(path: str, old: bytes | None, new: bytes | None) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ workspace that is made to lie can lie: docs/sandbox.md.
 
 import inspect
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import msgspec
@@ -36,12 +36,14 @@ class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
         failed: the deciding tests that did not pass.
         reason: why, where that is no test: out of time, no report, nothing collected.
         seconds: wall time.
+        patch: what the agent has changed, as a unified diff.
     """
 
     reward: float | None
     failed: tuple[str, ...] = ()
     reason: str = ""
     seconds: float = 0.0
+    patch: bytes = b""
 
 
 class Outcomes(msgspec.Struct, frozen=True):
@@ -60,6 +62,7 @@ class Outcomes(msgspec.Struct, frozen=True):
 
 def judge_by_pytest(
     sandbox: Sandbox,
+    left: Iterable[str],
     files: Mapping[str, bytes],
     tests: Mapping[str, bytes],
     must_pass: Sequence[str],
@@ -69,13 +72,13 @@ def judge_by_pytest(
 
     Args:
         sandbox: with what the agent left behind.
+        left: the paths of that.
         files: the workspace as it was at the start.
         tests: the files that decide.
         must_pass: node ids of the tests that decide.
         seconds: wall time of the tests.
     """
-    restore(sandbox, files)
-    sandbox.put(tests)
+    restore(sandbox, left, files, tests)
     targets = sorted({name.split("::")[0] for name in must_pass})
     found, reason, took = outcomes_of(sandbox, targets, seconds)
     if found is None:
@@ -86,13 +89,22 @@ def judge_by_pytest(
     return Judgement(float(not failed), failed, seconds=took)
 
 
-def restore(sandbox: Sandbox, files: Mapping[str, bytes]) -> None:
-    """Make what steers pytest as it was at the start."""
-    named = [word for name in sorted(STEERING) for word in ("-name", name, "-o")][:-1]
-    sandbox.exec(["find", ".", "(", *named, ")", "-exec", "rm", "-rf", "--", "{}", "+"])
-    sandbox.put(
-        {path: data for path, data in files.items() if PurePosixPath(path).name in STEERING}
-    )
+def restore(
+    sandbox: Sandbox, left: Iterable[str], files: Mapping[str, bytes], tests: Mapping[str, bytes]
+) -> None:
+    """Make what steers pytest as it was at the start, and put the tests in place.
+
+    Args:
+        sandbox: with what the agent left behind.
+        left: the paths of that.
+        files: the workspace as it was at the start.
+        tests: the files that decide.
+    """
+    if any(not STEERING.isdisjoint(path.split("/")) for path in left):
+        named = [word for name in sorted(STEERING) for word in ("-name", name, "-o")][:-1]
+        sandbox.exec(["find", ".", "(", *named, ")", "-exec", "rm", "-rf", "--", "{}", "+"])
+    steering = {p: data for p, data in files.items() if PurePosixPath(p).name in STEERING}
+    sandbox.put({**steering, **tests})
 
 
 def outcomes_of(
@@ -110,7 +122,7 @@ def outcomes_of(
     result = sandbox.exec(
         [
             *sandbox.python, "-c", inspect.getsource(reporter), f"{sandbox.workspace}/{path}",
-            "-q", "--tb=no", "-p", "no:cacheprovider", *options, *targets,
+            "-q", "--tb=no", "--assert=plain", "-o", f"cache_dir=/tmp/{path}", *options, *targets,
         ],
         timeout=seconds,
     )  # fmt: skip

@@ -135,10 +135,10 @@ class ImageTask(ABC):
         Raises:
             SandboxError: the agent's sandbox has ended, or the clean one does not start.
         """
-        start = time.perf_counter()
+        start, patch = time.perf_counter(), b""
 
         def judged(reward: float | None, failed: Sequence[str], reason: str = "") -> Judgement:
-            return Judgement(reward, tuple(failed), reason, time.perf_counter() - start)
+            return Judgement(reward, tuple(failed), reason, time.perf_counter() - start, patch)
 
         try:
             patch = self.patch(problem, sandbox)

@@ -165,10 +165,9 @@ def _tests(rng: Random, program: Program) -> dict[str, dict[Call, int]]:
     for function in program.functions:
         values: list[tuple[Call, int]] = []
         while len({value for _, value in values}) < 2:
-            chosen = rng.sample(function.arguments(), 5)
+            chosen = rng.sample(function.arguments(), 3)
             values = [((function.name, args), space[function.name](*args)) for args in chosen]
-        tests[f"test_{function.name}"] = dict(values[:2])
-        tests[f"test_{function.name}_more"] = dict(values[2:])
+        tests[f"test_{function.name}"] = dict(values)
     return tests
 
 
@@ -177,7 +176,7 @@ def _fault(
 ) -> tuple[int, Line, Call] | None:
     """Choose a fault that the tests see, and a call of the chain's first function that shows it."""
     guilty, entry = program[program.chain[-1]], program[program.chain[0]]
-    own = tests[f"test_{guilty.name}_more"]
+    own = tests[f"test_{guilty.name}"]
     tested = {call for asserts in tests.values() for call in asserts}
     calls = [(entry.name, args) for args in entry.arguments() if (entry.name, args) not in tested]
     right = program.run()
@@ -236,7 +235,7 @@ def _function_text(function: Function, right: Function, cue: str) -> str:
 
 def _home(program: Program, name: str) -> str:
     """Name the module of a function, or of a test of it."""
-    return program[name.removeprefix("test_").removesuffix("_more")].module
+    return program[name.removeprefix("test_")].module
 
 
 def _test_files(program: Program, tests: dict[str, dict[Call, int]]) -> dict[str, str]:
@@ -246,7 +245,7 @@ def _test_files(program: Program, tests: dict[str, dict[Call, int]]) -> dict[str
         names = [name for name in tests if _home(program, name) == module]
         if not names:
             continue
-        own = {name.removeprefix("test_").removesuffix("_more") for name in names}
+        own = {name.removeprefix("test_") for name in names}
         imported = ", ".join(sorted(f.name for f in functions if f.name in own))
         parts = [f"from {module} import {imported}\n"]
         for name in names:
