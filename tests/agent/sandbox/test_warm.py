@@ -82,8 +82,10 @@ def test_pytest_says_the_same_as_in_a_python_of_its_own(two, name, command):
     assert warm == plain
 
 
-OPTIONS = ("--nonsense", "--fixtures -q", "-p no:doctest -q", "-q -x -k a", "-q --durations=3", "-h",
-           "--version", "-q --assert=plain", "-q -p no:cacheprovider", "nowhere.py")  # fmt: skip
+OPTIONS = (
+    "--nonsense", "--fixtures -q", "-p no:doctest -q", "-q -x -k a", "-q --durations=3", "-h",
+    "--version", "-q --assert=plain", "-q -p no:cacheprovider", "nowhere.py",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("options", OPTIONS)
