@@ -5,6 +5,7 @@
     ├── OptionError       options that contradict each other or the data (also ValueError)
     ├── AlignmentError    spans, steps and tokens do not fit together (also ValueError)
     ├── OutputError       the result cannot be written (also OSError)
+    ├── RolloutError      rollouts ended with errors that are not the agent's (also RuntimeError)
     ├── SandboxError      a sandbox cannot be started, or has ended (also RuntimeError)
     ├── WorkspaceError    a file in a sandbox cannot be read or written (also OSError)
     ├── ModelError        a model refuses all that is asked of it (also RuntimeError)
@@ -20,6 +21,7 @@ __all__ = [
     "ModelError",
     "OptionError",
     "OutputError",
+    "RolloutError",
     "RtmcError",
     "SandboxError",
     "WorkspaceError",
@@ -44,6 +46,10 @@ class AlignmentError(RtmcError, ValueError):
 
 class OutputError(RtmcError, OSError):
     """The result cannot be written where it was asked for."""
+
+
+class RolloutError(RtmcError, RuntimeError):
+    """Rollouts ended with errors that are not the agent's; the message says what to do."""
 
 
 class SandboxError(RtmcError, RuntimeError):

@@ -20,7 +20,7 @@ from scripts import xml
 
 from rtmc.agent.journal import Journal
 from rtmc.agent.loop import Limits
-from rtmc.agent.models import open_model
+from rtmc.agent.models import MODELS, open_model
 from rtmc.agent.models.base import Completion
 from rtmc.agent.models.scripted import Scripted
 from rtmc.agent.rollout import roll_out, seed_of
@@ -192,6 +192,41 @@ def test_a_command_that_is_killed_goes_on(tmp_path):
         for path in (whole, cut)
     ]
     assert same[0] == same[1]
+
+
+@needs_warm
+def test_errors_that_are_not_the_agents_are_tried_again(tmp_path, monkeypatch):
+    out, broken = tmp_path / "r.jsonl", {True}
+
+    def plays(dialogue):
+        gone = Completion("", stop="error: the endpoint is gone")
+        return gone if broken and dialogue.seed % 2 else mixed(dialogue)
+
+    monkeypatch.setitem(MODELS, "scripted", lambda *_: Scripted(plays))
+    command = [*COMMAND, "-o", str(out)]
+    odd = sum(seed_of(0, f"tiny-train-{p}", k) % 2 for p in range(3) for k in range(4))
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert f"rtmc: {odd} rollouts ended with an error that is not the agent's" in done.stderr
+    assert f"{odd} × error: the endpoint is gone" in done.stdout
+    assert not out.exists()
+    broken.clear()
+    assert CliRunner().invoke(main, command).exit_code == 0
+    whole = out.read_bytes()
+    assert b"the endpoint is gone" not in whole
+    assert whole.count(b"\n") == 12
+    out.unlink()
+    broken.add(True)
+    done = CliRunner().invoke(main, [*command, "--keep-errors"])
+    assert done.exit_code == 0
+    assert out.read_bytes().count(b"the endpoint is gone") == odd
+
+
+@pytest.mark.skipif("__import__('here').warm_works()", reason="bubblewrap works here")
+def test_without_a_sandbox_nothing_is_begun(tmp_path):
+    done = CliRunner().invoke(main, [*COMMAND, "-o", str(tmp_path / "r.jsonl")])
+    assert done.exit_code == 2
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rtmc.atomic import open_atomic
 from rtmc.errors import FormatError, OptionError, OutputError
 from rtmc.rollouts import Rollout, decode_rollout, encode_rollout
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "refuse_existing"]
 
 SCHEMA = "rtmc.partial/1"
 
@@ -21,11 +21,22 @@ class _Head(msgspec.Struct):
     settings: dict[str, Any]
 
 
+def refuse_existing(output: str) -> None:
+    """Refuse to write onto what is there.
+
+    Raises:
+        OptionError: something is.
+    """
+    if Path(output).exists():
+        raise OptionError(f"{output} is there already; remove it, or choose another -o")
+
+
 class Journal:
     """The rollouts that are finished, on disk, whatever happens to the process.
 
     Each is a line, written at once; a last line that was cut off is dropped. The first line says
-    what they come from, so that two different runs are not mixed.
+    what they come from, so that two different runs are not mixed. A rollout that ended with an
+    error that is not the agent's is kept too, and is to be made again.
     """
 
     def __init__(self, output: str, settings: dict[str, Any]) -> None:
@@ -42,9 +53,9 @@ class Journal:
         """
         self.output = Path(output)
         self.path = Path(f"{output}.partial.jsonl")
-        if self.output.exists():
-            raise OptionError(f"{output} is there already; remove it, or choose another -o")
+        refuse_existing(output)
         self._at: dict[Place, tuple[int, int]] = {}
+        self.errors: set[Place] = set()
         try:
             begun = self.path.exists() and self.path.stat().st_size > 0
             self._file = self.path.open("r+b" if begun else "w+b")
@@ -74,7 +85,7 @@ class Journal:
                     rollout = decode_rollout(line)
                 except FormatError as error:
                     raise FormatError(f"{self.path}:{number}: {error}") from error
-                self._at[rollout.problem_id, rollout.rollout_id] = (end, len(line))
+                self._note(rollout, end, len(line))
             end += len(line)
         self._file.seek(end)
         self._file.truncate()
@@ -100,15 +111,23 @@ class Journal:
                 "remove it to begin anew"
             )
 
+    def _note(self, rollout: Rollout, offset: int, size: int) -> None:
+        place = (rollout.problem_id, rollout.rollout_id)
+        self._at[place] = (offset, size)
+        if (rollout.stop_reason or "").startswith("error:"):
+            self.errors.add(place)
+        else:
+            self.errors.discard(place)
+
     @property
     def done(self) -> frozenset[Place]:
-        """Which rollouts are there."""
-        return frozenset(self._at)
+        """Which rollouts need not be made again."""
+        return frozenset(self._at.keys() - self.errors)
 
     def add(self, rollout: Rollout) -> None:
         """Keep a rollout."""
         line = encode_rollout(rollout) + b"\n"
-        self._at[rollout.problem_id, rollout.rollout_id] = (self._file.tell(), len(line))
+        self._note(rollout, self._file.tell(), len(line))
         self._file.write(line)
         self._file.flush()
 

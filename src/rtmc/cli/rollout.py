@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rtmc.errors import OptionError
+from rtmc.errors import OptionError, RolloutError
 
 if TYPE_CHECKING:
     from rtmc.agent.journal import Journal
@@ -71,18 +71,21 @@ _OPTIONS = (
     "  rtmc credit rollouts.jsonl && rtmc report rollouts.jsonl -o report.html"
 )
 @making_options
+@click.option("--keep-errors", is_flag=True, help="Write FILE also if rollouts ended with an error "
+              "that is not the agent's.  [the same command tries them again]")  # fmt: skip
 @click.option("-o", "--output", required=True, metavar="FILE",
               help="Write the rollouts there. A command that was stopped goes on when it is given "
               "again.")  # fmt: skip
-def rollout(output: str, **given: Any) -> None:
+def rollout(output: str, keep_errors: bool, **given: Any) -> None:
     """Attempt problems N times each, in a sandbox, and let their tests decide.
 
     Every step is kept with its calls, what came back, the exact tokens and log-probabilities
     where the model gives them, and a hash of the workspace. `rtmc credit`, `rtmc report` and
     `rtmc evaluate` read the file. Needs the extra `agent`, and `hf` for hf:NAME.
     """
-    from rtmc.agent.journal import Journal
+    from rtmc.agent.journal import Journal, refuse_existing
 
+    refuse_existing(output)
     task, problems, model = made_of(given)
     settings = {name: value for name, value in given.items() if name not in _NO_DIFFERENCE}
     with Journal(output, settings) as journal:
@@ -91,10 +94,15 @@ def rollout(output: str, **given: Any) -> None:
         tally = Tally()
         for one in journal:
             tally.add(one)
-        order = [(p.problem_id, str(k)) for p in problems for k in range(given["n"])]
-        journal.finish(order)
-    for line in tally.lines(len(problems)):
-        click.echo(line)
+        for line in tally.lines(len(problems)):
+            click.echo(line)
+        if journal.errors and not keep_errors:
+            raise RolloutError(
+                f"{len(journal.errors)} rollouts ended with an error that is not the agent's; the "
+                f"others are kept in {journal.path}. The same command tries those again; with "
+                "--keep-errors it writes what there is"
+            )
+        journal.finish((p.problem_id, str(k)) for p in problems for k in range(given["n"]))
     click.echo(f"  {'written':<12}{output}")
     click.echo(f"  {'next':<12}rtmc report {output} -o report.html")
 
@@ -123,7 +131,10 @@ def made_of(given: dict[str, Any]) -> "tuple[Task, Sequence[Problem], Model]":
         raise OptionError(f"the model scripted plays tiny only, not {kind}")
     limits = Limits(memory=given["memory"] << 20)
     options = {"unsafe": True} if sandbox == "local" else {}
-    task = open_task(given["task"], functools.partial(open_sandbox, sandbox, limits, **options))
+    opener = functools.partial(open_sandbox, sandbox, limits, **options)
+    task = open_task(given["task"], opener)
+    if sandbox != "docker":
+        opener().close()  # what cannot start is said before anything is begun
     problems = task.problems[given["skip"] : given["skip"] + given["problems"]]
     if not problems:
         raise OptionError(
