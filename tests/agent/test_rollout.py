@@ -22,11 +22,11 @@ from rtmc.agent.journal import Journal
 from rtmc.agent.loop import Limits
 from rtmc.agent.models import MODELS, open_model
 from rtmc.agent.models.base import Completion
+from rtmc.agent.models.rules import mixed
 from rtmc.agent.models.scripted import Scripted
 from rtmc.agent.rollout import roll_out, seed_of
 from rtmc.agent.tasks import FilesTask, Problem
 from rtmc.agent.tasks.tiny import TinyProblems
-from rtmc.agent.tasks.tiny.policy import mixed
 from rtmc.cli import main
 from rtmc.errors import FormatError, OptionError, SandboxError
 from rtmc.formats import read_groups

@@ -8,11 +8,11 @@ import time
 from statistics import median
 from typing import Any
 
+from rtmc.agent.models.rules import mixed
 from rtmc.agent.models.scripted import Scripted
 from rtmc.agent.rollout import roll_out
 from rtmc.agent.sandbox import open_sandbox
 from rtmc.agent.tasks import open_task
-from rtmc.agent.tasks.tiny.policy import mixed
 from rtmc.bench.speed import machine
 
 __all__ = ["measure", "table"]

@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from here import opener
 
+from rtmc.agent.models.rules import mixed, oracle
 from rtmc.agent.models.scripted import Scripted
 from rtmc.agent.rollout import roll_out
 from rtmc.agent.tasks import FilesTask, open_task
 from rtmc.agent.tasks.tiny import Knobs, TinyProblems
-from rtmc.agent.tasks.tiny.policy import mixed, oracle
 from rtmc.agent.tasks.tiny.problems import split_of
 from rtmc.agent.tasks.tiny.program import CHOICE, PLAIN, Function, Line, Program, mutations
 from rtmc.errors import OptionError

@@ -30,8 +30,8 @@ class Sampling(msgspec.Struct, frozen=True):
 
 
 def _scripted(name: str, sampling: Sampling, options: dict[str, Any]) -> Model:
+    from rtmc.agent.models.rules import mixed
     from rtmc.agent.models.scripted import Scripted
-    from rtmc.agent.tasks.tiny.policy import mixed
 
     if name:
         raise OptionError(f"scripted takes no name, got {name!r}; it plays the task tiny by rules")
