@@ -262,7 +262,7 @@ def test_the_bounds_themselves_are_allowed():
         ({"hash_chars": 17}, "hash_chars is 17; expected 1 … 16"),
         (
             {"level": "fine"},
-            "unknown level fine; expected some of root, work, content, coarse, paper, full",
+            "unknown level fine; expected some of root, work, content, coarse, paper, full, exact",
         ),
     ],
 )
