@@ -14,7 +14,7 @@ from rtmc.errors import SandboxError
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 SHOWN = TEXT + (ROOT / "docs" / "rollouts.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"```console\n\$ (.*?)\n(.*?)```", SHOWN, re.DOTALL)
+COMMANDS = list(dict.fromkeys(re.findall(r"```console\n\$ (.*?)\n(.*?)```", SHOWN, re.DOTALL)))
 PYTHON = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", TEXT, re.DOTALL)
 
 
@@ -37,7 +37,7 @@ def has_sandbox() -> bool:
 
 
 def test_there_are_examples() -> None:
-    assert len(COMMANDS) == 6
+    assert len(COMMANDS) == 5
     assert len(PYTHON) == 2
 
 

@@ -6,6 +6,7 @@ state      the hash of a workspace with 20 small files
 many       sandboxes at once, each in a thread: all start, then all run commands
 """
 
+import functools
 import subprocess
 import sys
 import time
@@ -24,19 +25,22 @@ FILES = {f"src/module_{n}.py": b"def f(x):\n    return x + 1\n" * 30 for n in ra
 COMMANDS = {"builtin": "true", "program": "ls >/dev/null", "10 KB": f": {'x' * 10_000}"}
 
 
-def measure(many: int) -> dict[str, Any]:
+def measure(many: int, kind: str = "bwrap") -> dict[str, Any]:
     """Take all figures.
 
     Args:
         many: how many sandboxes at once.
+        kind: ``bwrap`` or ``warm``.
     """
+    opens = functools.partial(open_sandbox, kind)
+    opens().close()  # the template of warm ones is made once
     starts, python, ends = [], [], []
     for _ in range(ROUNDS):  # in turn, so that the machine's moods strike all alike
-        sandbox, seconds = _timed(open_sandbox)
+        sandbox, seconds = _timed(opens)
         starts.append(seconds)
         ends.append(_timed(sandbox.close)[1])
         python.append(_timed(_bare_python)[1])
-    with open_sandbox() as sandbox, _Bash() as bash:
+    with opens() as sandbox, _Bash() as bash:
         sandbox.put(FILES)
         states = [_timed(sandbox.state)[1] for _ in range(5 * ROUNDS)]
         commands = {name: _commands(sandbox, bash, line) for name, line in COMMANDS.items()}
@@ -48,7 +52,7 @@ def measure(many: int) -> dict[str, Any]:
         "close_s": _spread(ends),
         "commands": commands,
         "state_20_files_s": _spread(states),
-        "many": _many(many),
+        "many": _many(many, opens),
     }
 
 
@@ -123,11 +127,9 @@ def _commands(sandbox: Sandbox, bash: _Bash, line: str) -> dict[str, Any]:
     return {"sandbox_s": _spread(ours), "bash_s": _spread(theirs), "over_bash_s": over}
 
 
-def _many(sandboxes: int) -> dict[str, Any]:
+def _many(sandboxes: int, opens: Callable[[], Sandbox]) -> dict[str, Any]:
     with ThreadPoolExecutor(sandboxes) as pool:
-        opened, all_started = _timed(
-            lambda: list(pool.map(lambda _: open_sandbox(), range(sandboxes)))
-        )
+        opened, all_started = _timed(lambda: list(pool.map(lambda _: opens(), range(sandboxes))))
         try:
             taken = [
                 seconds

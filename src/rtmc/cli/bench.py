@@ -41,18 +41,19 @@ def page(input_: str, as_json: bool) -> None:
     _show(measure(input_), table, as_json)
 
 
-@click.command(epilog="Example: rtmc bench sandbox --many 32")
+@click.command(epilog="Example: rtmc bench sandbox --kind warm --many 32")
+@click.option("--kind", type=click.Choice(["bwrap", "warm"]), default="bwrap", show_default=True)
 @click.option("--many", type=click.IntRange(1), default=32, show_default=True,
               help="How many sandboxes at once.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def sandbox(many: int, as_json: bool) -> None:
+def sandbox(kind: str, many: int, as_json: bool) -> None:
     """Print what a sandbox costs: its start, a command, the state, and many at once.
 
     Needs bubblewrap.
     """
     from rtmc.bench.sandbox import measure, table
 
-    _show(measure(many), table, as_json)
+    _show(measure(many, kind), table, as_json)
 
 
 @click.command(epilog="Example: rtmc bench rollouts --rollouts 64")
