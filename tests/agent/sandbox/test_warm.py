@@ -144,6 +144,31 @@ def test_a_run_out_of_time_is_killed_and_the_next_one_works(sandbox):
     assert "1 passed" in sandbox.run("pytest -q").output
 
 
+FORGED = """
+import array, socket, sys
+fork = socket.socket(socket.AF_UNIX)
+fork.connect("\\0rtmc-warm")
+code = "import os, contextlib\\nfor fd in range(256):\\n  with contextlib.suppress(OSError):\\n"
+code += "    os.write(fd, b'\\\\xff' * 99)"
+text = repr((["warm", "-c", code], "/workspace", {}, 0, [])).encode()
+fork.sendall(len(text).to_bytes(4, "big"))
+fds = array.array("i", [2] * int(sys.argv[1]))
+fork.sendmsg([text[:1]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)] if fds else [])
+fork.sendall(text[1:])
+print(fork.recv(9))
+"""
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_who_asks_with_other_files_does_not_get_ours(sandbox, count):
+    """The first process talks to the host on its own: nobody else may write there."""
+    sandbox.put({"forged.py": FORGED.encode()})
+    result = sandbox.run(f"python forged.py {count}")
+    assert result.exit_code == 0
+    assert sandbox.run("echo on").output == "on\n"
+    assert sandbox.read("forged.py") == FORGED.encode()
+
+
 def test_too_many_runs_at_once_are_killed(bwrap_works):
     with WarmSandbox(Limits(processes=10)) as sandbox:
         sandbox.put({"test_a.py": b"import time\n\ndef test_a(): time.sleep(30)\n"})
@@ -168,6 +193,19 @@ def test_sandboxes_of_one_template_do_not_meet(two):
     assert other.exec(["python", "-c", probe]).output.split() == ["111", "111"]
     ids = [s.run("readlink /proc/self/ns/{pid,mnt,net,ipc,uts,user,cgroup}").output for s in two]
     assert not set(ids[0].split()) & set(ids[1].split())
+
+
+def test_a_sandbox_that_cannot_start_says_why(two, monkeypatch):
+    monkeypatch.setattr(warm, "_framed", lambda data: b"\0\0\0\4much")
+    with pytest.raises(SandboxError, match=r"could not start \(invalid literal for int.*much"):
+        WarmSandbox()
+    assert two[0].run("echo on").output == "on\n"
+
+
+@pytest.mark.parametrize("disk", [4096, 99_999, 1 << 34])
+def test_disks_of_any_size(bwrap_works, disk):
+    with WarmSandbox(Limits(disk=disk)) as sandbox:
+        assert sandbox.run("echo on").output == "on\n"
 
 
 def test_a_template_that_is_gone_is_replaced(bwrap_works):

@@ -275,14 +275,20 @@ def hello(channel: socket.socket) -> int:
     The kernel tells who wrote to a socket, by the process id that it has here.
 
     Raises:
-        OSError, EOFError: it did not come.
+        OSError, EOFError: it did not come, or something else was said.
     """
     _, who, _, _ = channel.recvmsg(1, socket.CMSG_SPACE(12), socket.MSG_PEEK)
     if not who:
         raise EOFError
-    process = os.pidfd_open(int.from_bytes(who[0][2][:4], sys.byteorder))
+    process = None
+    with contextlib.suppress(ProcessLookupError):  # it may have said why it ended
+        process = os.pidfd_open(int.from_bytes(who[0][2][:4], sys.byteorder))
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-    receive(channel)
+    said = receive(channel)
+    if process is None or said != [b"hello"]:
+        if process is not None:
+            os.close(process)
+        raise OSError(b" ".join(said).decode(errors="replace"))
     return process
 
 

@@ -152,22 +152,24 @@ def become_sandbox(channel, kept):
         os.environ.clear()
         space["main"](listen)
     except BaseException as error:
-        os.write(1, os.fsencode(str(error)))
+        said = os.fsencode(str(error))
+        os.write(1, struct.pack(">II", 4 + len(said), len(said)) + said)  # in place of a hello
     os._exit(1)
 
 
 def message():
     """Read one message of the host: its length, and then it."""
-    data, size = b"", 4
+    return read_exactly(int.from_bytes(read_exactly(4), "big"))
+
+
+def read_exactly(size):
+    """Read that many bytes of the host."""
+    data = b""
     while len(data) < size:
         more = os.read(0, size - len(data))
         if not more:
             os._exit(0)  # it has thought better of it
         data += more
-        if len(data) == size == 4:
-            data, size = b"", int.from_bytes(data, "big")
-            if not size:
-                return b""
     return data
 
 
@@ -233,6 +235,8 @@ def listen(init):
     listener.bind(ADDRESS)
     listener.listen(64)
     listener.setblocking(False)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    unlike_ours = {0: nothing, 1: nothing, 2: nothing}  # ours lead to the host
 
     def on_asked():
         try:
@@ -245,7 +249,7 @@ def listen(init):
                 connection.send(b"%d" % code)
             connection.close()
 
-        init.on_end[init.fork(lambda: serve(connection), init.workspace, {})] = on_end
+        init.on_end[init.fork(lambda: serve(connection), init.workspace, unlike_ours)] = on_end
 
     init.watch(listener.fileno(), on_asked)
     init.programs[WARM] = lambda argv: serve_host(argv, init.env)
@@ -264,6 +268,8 @@ def serve(connection):
     size = int.from_bytes(connection.recv(4, _socket.MSG_WAITALL), "big")
     text, ancillary, _, _ = connection.recvmsg(1, _socket.CMSG_SPACE(3 * fds.itemsize))
     fds.frombytes(ancillary[0][2])
+    if len(fds) != 3:
+        os._exit(127)  # whoever asks so is no client.py
     text += connection.recv(size - 1, _socket.MSG_WAITALL)
     for theirs, ours in enumerate(fds):
         os.dup2(ours, theirs)
