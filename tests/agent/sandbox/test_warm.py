@@ -83,7 +83,7 @@ def test_pytest_says_the_same_as_in_a_python_of_its_own(two, name, command):
 
 
 OPTIONS = (
-    "--nonsense", "--fixtures -q", "-p no:doctest -q", "-q -x -k a", "-q --durations=3", "-h",
+    "--nonsense", "--fixtures -q", "-p no:doctest -q", "-q -x -k a", "-h",
     "--version", "-q --assert=plain", "-q -p no:cacheprovider", "nowhere.py",
 )  # fmt: skip
 
