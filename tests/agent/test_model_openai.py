@@ -341,7 +341,20 @@ def test_a_server_that_is_silent_or_gone(endpoint, connect):
     assert len(endpoint.bodies) == 2
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
         port = other.server_port
-    (gone,) = connect(base_url=f"http://127.0.0.1:{port}/v1", retries=1).complete([talk()])
+    gone = f"http://127.0.0.1:{port}/v1"
+    with pytest.raises(ModelError, match=f"nothing answers at {gone}.*refused.*start the endpoint"):
+        connect(base_url=gone, retries=5).complete([talk()])
+
+
+def test_a_server_that_goes_away_ends_a_dialogue_and_not_all(endpoint, connect):
+    """It was there: so it may come back, and the retries are worth it."""
+    endpoint.answer = lambda body: said("on")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
+        nowhere = f"http://127.0.0.1:{other.server_port}/v1/chat/completions"
+    model = connect(retries=1)
+    assert model.complete([talk()])[0].text == "on"
+    model._url = nowhere
+    (gone,) = model.complete([talk()])
     assert "ConnectError" in gone.stop
     assert "refused" in gone.stop
 

@@ -120,7 +120,7 @@ def test_a_journal_goes_on_where_it_was(tmp_path):
     with Journal(out, {"n": 2}) as journal:
         assert journal.done == {("a", "1")}
         journal.add(ONE)
-        assert list(journal) == [TWO, ONE]
+        assert list(journal.read([("a", "1"), ("a", "0")])) == [TWO, ONE]
         journal.finish([("a", "0"), ("a", "1")])
     assert not partial.exists()
     lines = Path(out).read_bytes().splitlines()
@@ -207,10 +207,16 @@ def test_errors_that_are_not_the_agents_are_tried_again(tmp_path, monkeypatch):
     odd = sum(seed_of(0, f"tiny-train-{p}", k) % 2 for p in range(3) for k in range(4))
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 2
-    assert f"rtmc: {odd} rollouts ended with an error that is not the agent's" in done.stderr
+    assert f"rtmc: {odd} of 12 rollouts ended with an error that is not the agent's" in done.stderr
     assert f"{odd} × error: the endpoint is gone" in done.stdout
     assert not out.exists()
+    begun = Path(f"{out}.partial.jsonl").read_bytes()
     broken.clear()
+    fewer = [*COMMAND[:-1], "2", "-o", str(out)]  # what is there serves another -n as well
+    assert CliRunner().invoke(main, fewer).exit_code == 0
+    assert out.read_bytes().count(b"\n") == 6
+    out.unlink()
+    Path(f"{out}.partial.jsonl").write_bytes(begun)
     assert CliRunner().invoke(main, command).exit_code == 0
     whole = out.read_bytes()
     assert b"the endpoint is gone" not in whole

@@ -6,7 +6,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoo
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rtmc.agent.models.base import Completion, Dialogue, Model
-from rtmc.errors import RtmcError
+from rtmc.errors import ModelError, RtmcError
 
 __all__ = ["drive"]
 
@@ -34,7 +34,7 @@ def drive(
 
     An attempt that raises gives what it raised, and the others go on; what is not an ``RtmcError``
     is a bug and goes to the log with its traceback. Where the model raises an ``RtmcError``, the
-    attempts that asked it get it; anything else that it raises goes through.
+    attempts that asked it get it; a ``ModelError``, and anything else that it raises, goes through.
 
     Args:
         attempts: generators such as ``rtmc.agent.loop.attempt``, on a sandbox each; taken as there
@@ -92,6 +92,8 @@ def _ask(model: Model, asking: dict[int, Dialogue]) -> dict[int, Completion | Rt
     try:
         said = model.complete([asking[number] for number in numbers])
         return dict(zip(numbers, said, strict=True))
+    except ModelError:
+        raise  # it concerns all
     except RtmcError as error:
         return dict.fromkeys(numbers, error)
 

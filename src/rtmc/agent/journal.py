@@ -27,6 +27,8 @@ def refuse_existing(output: str) -> None:
     Raises:
         OptionError: something is.
     """
+    if Path(output).is_dir():
+        raise OptionError(f"{output} is a folder; name a file, as in -o {output}/rollouts.jsonl")
     if Path(output).exists():
         raise OptionError(f"{output} is there already; remove it, or choose another -o")
 
@@ -131,9 +133,9 @@ class Journal:
         self._file.write(line)
         self._file.flush()
 
-    def __iter__(self) -> Iterator[Rollout]:
-        """Give the rollouts that are there; nothing may be added meanwhile."""
-        for place in self._at:
+    def read(self, places: Iterable[Place]) -> Iterator[Rollout]:
+        """Give rollouts that are there; nothing may be added meanwhile."""
+        for place in places:
             yield decode_rollout(self._line(place))
 
     def _line(self, place: Place) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 from rtmc.agent.calls import calls_of, describe_in_xml, trouble
 from rtmc.agent.models.base import Completion, Dialogue, Message
 from rtmc.agent.tools import TOOLS, Observation, Tool, Workbench
-from rtmc.errors import RtmcError
+from rtmc.errors import ModelError, RtmcError
 from rtmc.rollouts import Rollout, Span, Step, ToolCall, status_of
 
 __all__ = ["Attempt", "Episode", "Limits", "attempt", "recorded"]
@@ -75,7 +75,8 @@ def attempt(
 ) -> Attempt:
     """Attempt one problem.
 
-    An error of the sandbox or the model ends the attempt; what was done until then is kept. Where
+    An error of the sandbox or the model ends the attempt; what was done until then is kept, but a
+    ``ModelError``, which concerns all attempts, goes through. Where
     the model gave up the token record in between, no step has spans.
 
     Args:
@@ -89,6 +90,8 @@ def attempt(
     steps: list[Step] = []
     try:
         reason = yield from _work(text, bench, dialogue, native_tools, limits, tools, steps)
+    except ModelError:
+        raise
     except RtmcError as error:
         reason = f"error: {error}"
     if not dialogue.token_ids:

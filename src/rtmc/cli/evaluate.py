@@ -53,7 +53,7 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--predictions", metavar="DIR",
               help="Write the patches of INPUT there as SWE-bench's harness reads them, a file for "
                    "each run, and print the commands that judge them.")  # fmt: skip
-@click.option("--dataset", metavar="NAME", default="princeton-nlp/SWE-bench_Verified",
+@click.option("--dataset", metavar="NAME", default="SWE-bench/SWE-bench_Verified",
               show_default=True, help="Of the predictions.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", help="Write the evaluation as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")

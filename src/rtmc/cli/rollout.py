@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import click
 from rtmc.errors import OptionError, RolloutError
 
 if TYPE_CHECKING:
-    from rtmc.agent.journal import Journal
     from rtmc.agent.models import Model
+    from rtmc.agent.rollout import Place
     from rtmc.agent.tasks import Problem, Task
     from rtmc.rollouts import Rollout
 
@@ -86,29 +86,47 @@ def rollout(output: str, keep_errors: bool, **given: Any) -> None:
     from rtmc.agent.journal import Journal, refuse_existing
 
     refuse_existing(output)
+    given["sandbox"] = given["sandbox"] or _own_sandbox(given["task"])
     task, problems, model = made_of(given)
     settings = {name: value for name, value in given.items() if name not in _NO_DIFFERENCE}
     with Journal(output, settings) as journal:
-        for one in roll_out_all(task, problems, model, journal, given):
-            journal.add(one)
+        done = journal.done | (journal.errors if keep_errors else set())
+        try:
+            for one in roll_out_all(task, problems, model, done, given):
+                journal.add(one)
+        except KeyboardInterrupt:
+            click.echo(
+                f"stopped; {len(journal.done)} rollouts are kept in {journal.path}, and the same "
+                "command goes on",
+                err=True,
+            )
+            raise SystemExit(130) from None
+        wanted = [(p.problem_id, str(k)) for p in problems for k in range(given["n"])]
         tally = Tally()
-        for one in journal:
+        for one in journal.read(wanted):
             tally.add(one)
         for line in tally.lines(len(problems)):
             click.echo(line)
-        if journal.errors and not keep_errors:
+        if tally.errors_of_ours and not keep_errors:
             raise RolloutError(
-                f"{len(journal.errors)} rollouts ended with an error that is not the agent's; the "
-                f"others are kept in {journal.path}. The same command tries those again; with "
-                "--keep-errors it writes what there is"
+                f"{tally.errors_of_ours} of {len(wanted)} rollouts ended with an error that is not "
+                f"the agent's; all are kept in {journal.path}. The same command tries those again; "
+                "with --keep-errors it writes them as they are"
             )
-        journal.finish((p.problem_id, str(k)) for p in problems for k in range(given["n"]))
+        journal.finish(wanted)
     click.echo(f"  {'written':<12}{output}")
     click.echo(f"  {'next':<12}rtmc report {output} -o report.html")
 
 
-_NO_DIFFERENCE = ("base_url", "workers", "at_once", "max_seconds")
-"""Options that may differ when a run goes on."""
+_NO_DIFFERENCE = ("base_url", "workers", "at_once", "problems", "skip", "n")
+"""Options that may differ when a run goes on: no rollout hangs on them."""
+
+
+def _own_sandbox(task: str) -> str:
+    """Name the sandbox for a task where none is given."""
+    from rtmc.agent.tasks import IN_IMAGES
+
+    return "docker" if task.partition(":")[0] in IN_IMAGES else "warm"
 
 
 def made_of(given: dict[str, Any]) -> "tuple[Task, Sequence[Problem], Model]":
@@ -121,13 +139,12 @@ def made_of(given: dict[str, Any]) -> "tuple[Task, Sequence[Problem], Model]":
 
     from rtmc.agent.models import Sampling, open_model
     from rtmc.agent.sandbox import Limits, open_sandbox
-    from rtmc.agent.tasks import IN_IMAGES, open_task
+    from rtmc.agent.tasks import IN_IMAGES, TASKS, Part, open_task
 
-    kind = given["task"].partition(":")[0]
-    sandbox = given["sandbox"] or ("docker" if kind in IN_IMAGES else "warm")
-    if (sandbox == "docker") != (kind in IN_IMAGES):
+    kind, sandbox = given["task"].partition(":")[0], given["sandbox"]
+    if kind in TASKS and (sandbox == "docker") != (kind in IN_IMAGES):
         raise OptionError(f"the task {kind} does not run in the sandbox {sandbox}")
-    if given["model"] == "scripted" and kind != "tiny":
+    if kind in TASKS and given["model"] == "scripted" and kind != "tiny":
         raise OptionError(f"the model scripted plays tiny only, not {kind}")
     limits = Limits(memory=given["memory"] << 20)
     options = {"unsafe": True} if sandbox == "local" else {}
@@ -135,11 +152,14 @@ def made_of(given: dict[str, Any]) -> "tuple[Task, Sequence[Problem], Model]":
     task = open_task(given["task"], opener)
     if sandbox != "docker":
         opener().close()  # what cannot start is said before anything is begun
-    problems = task.problems[given["skip"] : given["skip"] + given["problems"]]
+    problems = Part(task.problems, range(given["skip"], given["skip"] + given["problems"]))
     if not problems:
         raise OptionError(
-            f"{given['task']} has {len(task.problems)} problems, and --skip is {given['skip']}"
+            f"{given['task']} has {len(task.problems)} problems"
+            + (f", and --skip is {given['skip']}" if given["skip"] else "")
         )
+    if len(problems) < given["problems"]:
+        click.echo(f"{given['task']} has only {len(problems)} of the {given['problems']}", err=True)
     endpoint = {"base_url": given["base_url"], "concurrency": given["at_once"]}
     sampling = Sampling(given["temperature"], given["top_p"], given["max_tokens"])
     options = endpoint if given["model"].startswith("openai:") else {}
@@ -150,7 +170,7 @@ def roll_out_all(
     task: "Task",
     problems: "Sequence[Problem]",
     model: "Model",
-    journal: "Journal",
+    done: "Set[Place]",
     given: dict[str, Any],
 ) -> "Iterator[Rollout]":
     """Make the rollouts that are missing, and show how far it is."""
@@ -158,7 +178,7 @@ def roll_out_all(
     from rtmc.agent.rollout import roll_out
 
     total = len(problems) * given["n"]
-    with _bar(total, len(journal.done)) as show:
+    with _bar(total, len(done)) as show:
         rollouts = roll_out(
             task,
             problems,
@@ -169,7 +189,7 @@ def roll_out_all(
             workers=given["workers"],
             at_once=given["at_once"],
             lockstep=not given["model"].startswith("openai:"),
-            done=journal.done,
+            done=done,
         )
         for one in rollouts:
             show(one)
@@ -201,6 +221,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.rollouts = self.steps = self.passed = self.failed = self.incomplete = self.errors = 0
+        self.errors_of_ours = 0
         self.why: dict[str, int] = {}
 
     def add(self, one: "Rollout") -> None:
@@ -211,6 +232,7 @@ class Tally:
         self.failed += one.status == "failed"
         self.incomplete += one.status == "incomplete"
         self.errors += one.status == "unknown"
+        self.errors_of_ours += (one.stop_reason or "").startswith("error:")
         if one.status == "unknown":
             why = (one.stop_reason or "")[:200]
             self.why[why] = self.why.get(why, 0) + 1
@@ -218,7 +240,7 @@ class Tally:
     def lines(self, problems: int) -> Iterator[str]:
         """Say what there is."""
         judged = self.rollouts - self.errors
-        yield f"{self.rollouts} rollouts of {problems} problems"
+        yield f"{_counted(self.rollouts, 'rollout')} of {_counted(problems, 'problem')}"
         if judged:
             yield f"  {'passed':<12}{self.passed} of {judged} ({100 * self.passed / judged:.0f} %)"
         if self.incomplete:
@@ -228,3 +250,7 @@ class Tally:
             for why, count in sorted(self.why.items(), key=lambda item: -item[1])[:5]:
                 yield f"  {'':<12}{count} × {why}"
         yield f"  {'steps':<12}{self.steps / max(1, self.rollouts):.1f} a rollout"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

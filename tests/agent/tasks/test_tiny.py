@@ -258,6 +258,7 @@ def test_a_task_by_name():
     task = open_task("tiny:modules=2,depth=0,cue=none,split=test,visible=1", opener)
     knobs = Knobs(modules=2, depth=0, cue="none", visible=1.0)
     assert task.problems[7] == TinyProblems(knobs, "test")[7]
-    assert task.problems[-1].problem_id == "tiny-test-99999"
+    assert task.problems[-1].problem_id == "tiny-test-291e6a-99999"
+    assert TinyProblems(split="test")[0].problem_id == "tiny-test-0"
     with pytest.raises(IndexError):
         task.problems[100_000]

@@ -134,6 +134,7 @@ class OpenAI:
         self._tokens = tokens
         self._token_fields: dict[str, Any] = {} if tokens is False else TOKEN_FIELDS
         self._retries, self._pause, self._longest_pause = retries, pause, longest_pause
+        self._reached = False
         self._warned, self._closed, self._jitter = False, Event(), random.Random()
         self._pool = ThreadPoolExecutor(concurrency, "model")
         headers = {"Content-Type": "application/json"}
@@ -166,7 +167,8 @@ class OpenAI:
         model's context, else with ``error: …``, as does one whose retries are used up.
 
         Raises:
-            ModelError: the endpoint refuses the key or does not know the model.
+            ModelError: nothing ever answered at the address, or the endpoint refuses the key or
+                does not know the model.
         """
         for dialogue in dialogues:
             dialogue.state = dialogue.state or _Memory()
@@ -199,9 +201,17 @@ class OpenAI:
             body = json.dumps(token_fields | request).encode()
             try:
                 answer = self._client.post(self._url, content=body)
+            except httpx.ConnectError as error:
+                failure = f"{type(error).__name__}: {self._redacted(str(error))}"
+                if trial and not self._reached:
+                    raise ModelError(
+                        f"nothing answers at {self._url} ({failure[:MOST_SAID]}); start the "
+                        "endpoint, or give its base_url"
+                    ) from error
             except httpx.RequestError as error:
                 failure = f"{type(error).__name__}: {self._redacted(str(error))}"
             else:
+                self._reached = True
                 if answer.is_success:
                     return read_answer(answer.content, self._stop)
                 failure = f"{answer.status_code}: {self._redacted(answer.text)}"

@@ -7,6 +7,7 @@ from zlib import crc32
 import msgspec
 
 from rtmc.agent.models.base import Completion, Dialogue
+from rtmc.errors import OptionError
 
 __all__ = ["Scripted", "Turn", "fake_logprob", "fake_tokens"]
 
@@ -69,6 +70,11 @@ class Scripted:
     def _turn(self, dialogue: Dialogue) -> Turn:
         if not isinstance(self._scripts, Sequence):
             return self._scripts(dialogue)
+        if not 0 <= dialogue.seed < len(self._scripts):
+            raise OptionError(
+                f"there are {len(self._scripts)} scripts, and none of the seed {dialogue.seed}; "
+                "give one function of the dialogue instead"
+            )
         script = self._scripts[dialogue.seed]
         if not isinstance(script, Sequence):
             return script(dialogue)

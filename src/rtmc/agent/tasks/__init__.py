@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from rtmc.agent.tasks.base import FilesTask, Judgement, Opener, Problem, Task
+from rtmc.agent.tasks.base import FilesTask, Judgement, Opener, Part, Problem, Task
 from rtmc.errors import OptionError
 
-__all__ = ["TASKS", "FilesTask", "Judgement", "Opener", "Problem", "Task", "open_task"]
+__all__ = ["TASKS", "FilesTask", "Judgement", "Opener", "Part", "Problem", "Task", "open_task"]
 
 Settings = dict[str, str]
 """What follows the colon: values by key; what has no key is under ``""``."""
@@ -26,6 +26,8 @@ def _tiny(settings: Settings, opener: Opener) -> Task:
     try:
         knobs = msgspec.convert(settings, Knobs, strict=False)
     except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, OptionError):
+            raise error.__cause__ from None
         raise OptionError(
             f"tiny: {error}; expected split or one of {', '.join(Knobs.__struct_fields__)}, as in "
             "tiny:depth=2,cue=function"
@@ -101,5 +103,5 @@ def open_task(spec: str, opener: Opener) -> Task:
     settings: Settings = {}
     for part in filter(None, rest.split(",")):
         key, equals, value = part.partition("=")
-        settings |= {key: value} if equals else {"": part}
+        settings |= {key.strip(): value.strip()} if equals else {"": part}
     return TASKS[kind](settings, opener)

@@ -6,7 +6,7 @@ Most tasks are files: ``FilesTask`` opens a sandbox, puts them there, and judges
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import msgspec
 
@@ -15,7 +15,7 @@ from rtmc.agent.tasks.difference import contents, difference
 from rtmc.agent.tasks.judge import Judgement, judge_by_pytest
 from rtmc.errors import OptionError
 
-__all__ = ["FilesTask", "Judgement", "Opener", "Problem", "Task"]
+__all__ = ["FilesTask", "Judgement", "Opener", "Part", "Problem", "Task"]
 
 Opener = Callable[..., Sandbox]
 """Opens an empty sandbox; takes the options of its kind, such as ``image``."""
@@ -49,6 +49,31 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
         """
         if not self.must_pass:
             raise OptionError(f"{self.problem_id}: no test decides; name some in must_pass")
+
+
+class Part(Sequence[Problem]):
+    """Some of the problems of a sequence, made when they are asked for."""
+
+    def __init__(self, whole: Sequence[Problem], places: range) -> None:
+        """Choose them.
+
+        Args:
+            whole: of which it is a part.
+            places: in it; those beyond its end are left out.
+        """
+        self._whole, self._places = whole, places[: max(0, len(whole) - places.start)]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Problem: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Part": ...
+    def __getitem__(self, index: int | slice) -> "Problem | Part":
+        if isinstance(index, slice):
+            return Part(self._whole, self._places[index])
+        return self._whole[self._places[index]]
 
 
 class Task(Protocol):

@@ -86,7 +86,9 @@ def judge_by_pytest(
     if found.code in NOTHING_RUN:
         return Judgement(None, tuple(must_pass), NOTHING_RUN[found.code], took)
     failed = tuple(name for name in must_pass if found.outcomes.get(name) != "passed")
-    return Judgement(float(not failed), failed, seconds=took)
+    missing = [name for name in failed if name not in found.outcomes and not found.broken]
+    reason = f"{len(missing)} deciding tests are not there: {missing[0]} …" if missing else ""
+    return Judgement(float(not failed), failed, reason, took)
 
 
 def restore(

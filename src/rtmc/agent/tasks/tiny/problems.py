@@ -76,6 +76,9 @@ class TinyProblems(Sequence[Problem]):
     def __init__(self, knobs: Knobs = Knobs(), split: Split = "train") -> None:
         """Choose them; none is made yet."""
         self.knobs, self.split = knobs, split
+        written = msgspec.json.encode(knobs)
+        other = "" if knobs == Knobs() else f"-{blake2b(written, digest_size=3).hexdigest()}"
+        self._prefix = f"tiny-{split}{other}"  # problems of other knobs are other problems
         self._made = lru_cache(maxsize=256)(self._make)
 
     def __len__(self) -> int:
@@ -129,7 +132,7 @@ class TinyProblems(Sequence[Problem]):
         start = next(at for at, row in enumerate(text, 1) if row.startswith(f"def {guilty.name}("))
         at = start + number + (2 if cue == "function" else 1)
         return Problem(
-            f"tiny-{self.split}-{index}",
+            f"{self._prefix}-{index}",
             issue,
             {
                 **_bytes(files),
