@@ -30,7 +30,7 @@ from rtmc.agent.tasks.tiny import TinyProblems
 from rtmc.cli import main
 from rtmc.errors import FormatError, OptionError, SandboxError
 from rtmc.formats import read_groups
-from rtmc.rollouts import Rollout, Step, decode_rollout
+from rtmc.rollouts import Rollout, Step, decode_rollout, encode_rollout
 
 needs_warm = pytest.mark.skipif("not __import__('here').warm_works()", reason="no bubblewrap here")
 FINISH = xml("finish")
@@ -97,6 +97,18 @@ def test_a_limit_is_no_failure_of_the_judge():
         task = FilesTask("t", [problem("p")], opener)
         (one,) = roll_out(task, task.problems, model, 1, limits=Limits(steps=2))
         assert (one.status, one.stop_reason, len(one.steps)) == (status, "limit of 2 steps", 2)
+
+
+def test_what_the_judge_says_is_no_limit_of_the_agent():
+    """A test's name may hold the words by which a limit is known."""
+    missing = problem("p", "test_a.py::test_limit_of_length")
+    task = FilesTask("t", [missing], opener)
+    (one,) = roll_out(task, task.problems, Scripted(lambda dialogue: FINISH), 1)
+    assert one.stop_reason == (
+        "finished; 1 deciding tests are not there: test_a.py::test_limit_of_length …"
+    )
+    assert one.status == "failed"
+    assert decode_rollout(encode_rollout(one)).status == "failed"
 
 
 # --- the journal ---------------------------------------------------------------------------------

@@ -99,9 +99,9 @@ def rollout(
             reward = judged.reward
             patch = judged.patch.decode(errors="replace")
             reason += f"; {judged.reason}" if judged.reason else ""
-    episode = msgspec.structs.replace(episode, stop_reason=reason)
     made = recorded(episode, problem.problem_id, str(number), reward, model.name)
-    return msgspec.structs.replace(made, patch=patch)
+    # The status follows from why the agent stopped; what the judge says may hold any word.
+    return msgspec.structs.replace(made, stop_reason=reason, patch=patch)
 
 
 def seed_of(seed: int, problem_id: str, number: int) -> int:
