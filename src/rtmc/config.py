@@ -1,17 +1,18 @@
 """Every choice that a credit depends on, in one frozen struct."""
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Literal, Self
 
 import msgspec
 
-from rtmc.advantages import RTMC, Estimator
+from rtmc.advantages import ESTIMATORS, RTMC, Estimator
 from rtmc.advantages.base import check_choices
 from rtmc.errors import OptionError
 from rtmc.outcomes import Incomplete, Unknown
 from rtmc.signatures import CodingSigner, Signer
 
-__all__ = ["Config"]
+__all__ = ["Config", "estimator_of"]
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -85,3 +86,24 @@ class Config(msgspec.Struct, frozen=True):
         given["estimator"] = self.estimator.name
         own = {name: getattr(self.estimator, name) for name in self.estimator.__struct_fields__}
         return given | own
+
+
+def estimator_of(name: str, options: Mapping[str, Any]) -> Estimator:
+    """Make an estimator of its name and options; numbers may be written as text.
+
+    Raises:
+        OptionError: there is no such estimator or option, or a value is of the wrong kind.
+    """
+    if name not in ESTIMATORS:
+        raise OptionError(f"no estimator {name!r}; choose from {', '.join(ESTIMATORS)}")
+    kind = ESTIMATORS[name]
+    for option in options:
+        if option not in kind.__struct_fields__:
+            known = ", ".join(kind.__struct_fields__)
+            raise OptionError(
+                f"{option} does not apply to the estimator {name}; its options: {known}"
+            )
+    try:
+        return msgspec.convert(dict(options), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise OptionError(f"option of the estimator {name}: {error}") from error

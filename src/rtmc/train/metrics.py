@@ -1,0 +1,58 @@
+"""What a batch of rollouts says about training; docs/training.md explains each number."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from rtmc.credit import Credit
+from rtmc.diagnostics import diagnose
+from rtmc.rollouts import Rollout
+from rtmc.train.signal import Signal
+
+__all__ = ["metrics_of"]
+
+
+def metrics_of(
+    credit: Credit, signals: Sequence[Signal], seconds: Mapping[str, float]
+) -> dict[str, float]:
+    """Measure a batch.
+
+    Args:
+        credit: of all its groups.
+        signals: of all its rollouts.
+        seconds: of each phase so far.
+
+    Returns:
+        Numbers by name, in a fixed order.
+    """
+    d = diagnose(credit)
+    rollouts = [r.rollout for r in credit.rollouts]
+    count = max(len(rollouts), 1)
+    advantages = np.concatenate([np.zeros(0), *(s.advantages[s.mask] for s in signals)])
+    calls = [call for one in rollouts for step in one.steps for call in step.calls]
+    live = {r.group for r, s in zip(credit.rollouts, signals, strict=True) if s.live}
+    return {
+        "success": d.passed / count,
+        "signal": len(live) / max(d.groups, 1),
+        **{f"overlap/{level}": one.share for level, one in d.overlap.items()},
+        "winners_negative": d.winner_negative / max(d.winner_steps, 1),
+        "losers_positive": d.loser_positive / max(d.loser_steps, 1),
+        "advantage/mean": d.mean,
+        "advantage/std": d.deviation,
+        "advantage/token_mean": float(advantages.mean()) if len(advantages) else 0.0,
+        "bonus": d.bonus / count,
+        "rollout/steps": d.steps / count,
+        "rollout/tokens": float(np.mean([sum(one.sequence_lengths) for one in rollouts])),
+        "rollout/incomplete": d.incomplete / count,
+        "rollout/errors": d.unknown / count,
+        "calls/malformed": sum(isinstance(call.arguments, str) for call in calls)
+        / max(len(calls), 1),
+        "calls/refused": sum(bool(call.is_error) for call in calls) / max(len(calls), 1),
+        "calls/none": _share_without_calls(rollouts),
+        **{f"seconds/{phase}": value for phase, value in seconds.items()},
+    }
+
+
+def _share_without_calls(rollouts: Sequence[Rollout]) -> float:
+    steps = [step for one in rollouts for step in one.steps]
+    return sum(not step.calls for step in steps) / max(len(steps), 1)

@@ -1,0 +1,169 @@
+"""Set a training run up, or go on with it."""
+
+import functools
+import importlib.util
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rtmc.agent.models.chat import Chat
+from rtmc.agent.models.shorthand import END, PAD, UNKNOWN, Shorthand
+from rtmc.agent.sandbox import Limits, open_sandbox
+from rtmc.agent.tasks import IN_IMAGES, Part, Task, open_task
+from rtmc.errors import MissingExtraError, OptionError
+from rtmc.train.config import TrainConfig
+from rtmc.train.store import Store
+
+__all__ = ["train"]
+
+
+def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print) -> Store:
+    """Train; where the folder holds an unfinished run of the same settings, go on with it.
+
+    A run goes on from its last checkpoint, and what it does then is what it would have done without
+    the interruption: weights, optimizer and schedule are restored, and what is left to chance
+    follows from the seed and the number of the step.
+
+    Args:
+        config: of the run.
+        folder: where all of it goes; see ``Store``.
+        say: gets a line a step.
+
+    Returns:
+        What is in the folder.
+
+    Raises:
+        MissingExtraError: the extra ``train`` is not installed.
+        OptionError: the settings do not fit together, or not what is in the folder.
+        SandboxError: the sandbox does not work here.
+    """
+    for package in ("torch", "transformers", "trl"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, "train")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import transformers
+
+    from rtmc.train.arguments import arguments
+    from rtmc.train.record import Record
+    from rtmc.train.trainer import StepCreditTrainer
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    task, problems = problems_of(config, config.task.train, config.task.first, config.task.problems)
+    e = config.evaluation
+    held_out = problems_of(config, e.task, e.first, e.problems) if e.task is not None else None
+    if len(problems) < config.rollouts.problems:
+        raise OptionError(
+            f"{config.task.train} has {len(problems)} problems, a step takes "
+            f"{config.rollouts.problems}; lower rollouts.problems"
+        )
+    store = Store(folder, config, writes=os.environ.get("RANK", "0") == "0")
+    last = store.go_on()
+    model, tokenizer, chat = policy_of(config)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    args = arguments(config, folder, processes)
+    args.eval_on_start = last is None and held_out is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = StepCreditTrainer(
+            config,
+            args,
+            model=model,
+            tokenizer=tokenizer,
+            chat=chat,
+            task=task,
+            problems=problems,
+            held_out=held_out,
+            store=store,
+            callbacks=[Record(config, store, say)],
+            peft_config=_lora(config),
+        )
+        trainer.remove_callback(transformers.PrinterCallback)
+        if last is not None:
+            say(f"going on after step {trainer_step(last, config)}, from {last}")
+        trainer.train(resume_from_checkpoint=str(last) if last is not None else None)
+        trainer.save_model(str(folder / "last"))
+    return store
+
+
+def trainer_step(checkpoint: Path, config: TrainConfig) -> int:
+    """Tell after which step a checkpoint was written."""
+    updates = config.optimizer.minibatches * config.optimizer.passes
+    return int(checkpoint.name.partition("-")[2]) // updates
+
+
+def problems_of(config: TrainConfig, spec: str, first: int, count: int | None) -> tuple[Task, Part]:
+    """Open a task and choose of its problems.
+
+    Raises:
+        OptionError: there is no such task, or none of its problems is left.
+        SandboxError: its sandbox does not work here.
+    """
+    kind = spec.partition(":")[0]
+    sandbox = config.task.sandbox or ("docker" if kind in IN_IMAGES else "warm")
+    limits = Limits(memory=config.task.memory << 20)
+    options = {"unsafe": True} if sandbox == "local" else {}
+    opener = functools.partial(open_sandbox, sandbox, limits, **options)
+    task = open_task(spec, opener)
+    if sandbox != "docker":
+        opener().close()  # what cannot start is said before anything is begun
+    end = len(task.problems) if count is None else first + count
+    problems = Part(task.problems, range(first, end))
+    if not problems:
+        raise OptionError(f"{spec} has {len(task.problems)} problems, none from number {first} on")
+    return task, problems
+
+
+def policy_of(config: TrainConfig) -> tuple[Any, Any, Chat]:
+    """Load model, tokenizer and chat.
+
+    Raises:
+        OptionError: there is no such model.
+    """
+    import torch
+    import transformers
+
+    from rtmc.agent.models.hf import chat_of, find
+
+    source, files = find(config.model.name)
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            source, dtype=getattr(torch, config.model.dtype), **files
+        )
+        chat = chat_of(source, model, files)
+        if isinstance(chat, Shorthand):
+            return model, tokenizer_of(chat), chat
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **files)
+    except (OSError, ValueError) as error:
+        raise OptionError(f"cannot load {config.model.name!r}: {error}") from error
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model, tokenizer, chat
+
+
+def tokenizer_of(chat: Shorthand) -> Any:
+    """Make the tokenizer that transformers wants beside a model: a word is a token."""
+    import tokenizers
+    import transformers
+
+    words = tokenizers.models.WordLevel(dict(chat.ids), unk_token=UNKNOWN)
+    inner = tokenizers.Tokenizer(words)
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token=PAD, unk_token=UNKNOWN, eos_token=END
+    )
+
+
+def _lora(config: TrainConfig) -> Any:
+    if config.model.lora is None:
+        return None
+    if importlib.util.find_spec("peft") is None:
+        raise MissingExtraError("peft", "train")
+    import peft
+
+    try:
+        return peft.LoraConfig(task_type="CAUSAL_LM", **config.model.lora)
+    except TypeError as error:
+        raise OptionError(f"model.lora: {error}") from error

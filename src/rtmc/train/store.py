@@ -1,0 +1,156 @@
+"""What a run leaves on disk: settings, metrics, rollouts, checkpoints; and how it goes on."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rtmc.atomic import open_atomic
+from rtmc.errors import OptionError, OutputError
+from rtmc.rollouts import Rollout, encode_rollout
+from rtmc.train.config import TrainConfig
+
+__all__ = ["Store"]
+
+_COMPLETE = "complete"
+_MAY_CHANGE = ("about", "output", "optimizer.steps", "evaluation.every")
+"""Settings with which a run may go on although they are not those it began with."""
+
+
+class Store:
+    """The folder of a run.
+
+    ``config.json``, ``metrics.jsonl`` (a line a step, and one an evaluation), ``rollouts/``
+    (a file a step), ``checkpoint-…`` (to go on from), ``best/`` (the best policy so far).
+    """
+
+    def __init__(self, folder: Path, config: TrainConfig, writes: bool = True) -> None:
+        """Take a folder: a new one, or that of a run with the same settings.
+
+        Args:
+            folder: of the run.
+            config: its settings.
+            writes: whether this process is the one of several that writes.
+
+        Raises:
+            OptionError: it holds something else, or a run with other settings.
+            OutputError: it cannot be written.
+        """
+        self.folder, self.best = folder, folder / "best"
+        self._config, self._writes = config, writes
+        self._metrics, self._rollouts = folder / "metrics.jsonl", folder / "rollouts"
+        if writes:
+            self._begin()
+        path = folder / "best.json"
+        self._best = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def _begin(self) -> None:
+        folder, path = self.folder, self.folder / "config.json"
+        mine = msgspec.to_builtins(self._config)
+        if path.exists():
+            ours, theirs = _flat(mine), _flat(json.loads(path.read_text(encoding="utf-8")))
+            other = [
+                key
+                for key in sorted({*ours, *theirs})
+                if ours.get(key) != theirs.get(key) and not key.startswith(_MAY_CHANGE)
+            ]
+            if other:
+                raise OptionError(
+                    f"{folder} holds a run with another {', '.join(other)}; go on with the same "
+                    "settings, or choose another -o"
+                )
+        elif folder.exists() and any(folder.iterdir()):
+            raise OptionError(f"{folder} is not empty and holds no run; choose another -o")
+        try:
+            self._rollouts.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot write {folder}: {error.strerror}") from error
+        with open_atomic(path) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(mine)) + b"\n")
+
+    # Checkpoints.
+
+    def complete(self, step: int) -> None:
+        """Mark a checkpoint as whole."""
+        (self.folder / f"checkpoint-{step}" / _COMPLETE).touch()
+
+    def go_on(self) -> Path | None:
+        """Find the last checkpoint that is whole; remove what came after it.
+
+        What was being written when the run was killed goes, and the metrics and rollouts of later
+        steps, which are going to be made again, the same.
+        """
+        found: dict[int, Path] = {}
+        for path in self.folder.glob("checkpoint-*"):
+            if (path / _COMPLETE).exists():
+                found[int(path.name.partition("-")[2])] = path
+            elif self._writes:
+                shutil.rmtree(path)
+        last = max(found, default=0)
+        if self._writes:
+            self._forget_after(last)
+        return found.get(last)
+
+    def _forget_after(self, last: int) -> None:
+        updates = self._config.optimizer.minibatches * self._config.optimizer.passes
+        kept = [line for line in self.metrics() if line["step"] <= last // updates and last]
+        with open_atomic(self._metrics) as file:
+            file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
+        for path in self._rollouts.glob("step-*.jsonl.gz"):
+            if _number(path) >= last // updates:
+                path.unlink()
+
+    def is_best(self, success: float, step: int) -> bool:
+        """Say whether a policy is better than all before it, and remember how good it is."""
+        known = self._best
+        if known is not None and known["success"] >= success and known["step"] != step:
+            return False
+        self._best = {"step": step, "success": success}
+        if self._writes:
+            with open_atomic(self.folder / "best.json") as file:
+                file.write(msgspec.json.encode(self._best) + b"\n")
+        return True
+
+    # Metrics.
+
+    def log(self, line: dict[str, Any]) -> None:
+        """Add a line of metrics."""
+        with self._metrics.open("ab") as file:
+            file.write(msgspec.json.encode(line) + b"\n")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Read the lines; one that was cut off is left out."""
+        if not self._metrics.exists():
+            return []
+        lines = self._metrics.read_bytes().splitlines(keepends=True)
+        return [msgspec.json.decode(line) for line in lines if line.endswith(b"\n")]
+
+    # Rollouts.
+
+    def keep(self, step: int, rollouts: Iterable[Rollout]) -> None:
+        """Keep the rollouts of a step: of the first, the last, and evenly between, not too many."""
+        most, steps = self._config.output.rollouts, self._config.optimizer.steps
+        if not most or (step % -(-steps // most) and step != steps - 1):
+            return
+        lines = b"".join(encode_rollout(one) + b"\n" for one in rollouts)
+        with open_atomic(self._rollouts / f"step-{step:05}.jsonl.gz") as file:
+            file.write(gzip.compress(lines, mtime=0))
+
+
+def _number(path: Path) -> int:
+    return int(path.name.removeprefix("step-").removesuffix(".jsonl.gz"))
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Name the values of nested tables by dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

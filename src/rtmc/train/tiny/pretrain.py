@@ -1,0 +1,217 @@
+"""Make the start checkpoint of ``tiny``: a small Llama that imitates made-up rollouts.
+
+    python -m rtmc.train.tiny.pretrain -o FOLDER
+
+First repositories of one function of three lines, so that it learns to copy a line and to see where
+code and remark part; then files of two functions; then whole problems; last, habits that are not
+good, which reinforcement learning is to break.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import click
+import msgspec
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from rtmc.agent.models.shorthand import PAD, Shorthand
+from rtmc.agent.tasks.tiny import Knobs, TinyProblems
+from rtmc.agent.tasks.tiny.program import MODULES, NAMES
+from rtmc.train.tiny.lessons import Habits, lesson
+
+__all__ = ["STAGES", "Stage", "new_model", "pretrain"]
+
+GOOD = Habits(search=1, follow=1, patience=1, place=1, fix=1, test=0.6, retry=1, give_up=0)
+LONGEST = 448
+SHOWN, SAID = 1, 2
+OBSERVED = 1.0
+"""Weight of what tools say: to foresee a remark is to see where it parts from the code."""
+
+
+PROBED = 3
+"""Layer after which a linear probe is to see where code and remark part."""
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What is imitated for a while.
+
+    Attributes:
+        until: share of the steps at which it ends.
+        knobs: of the problems.
+        habits: of the pupil.
+    """
+
+    until: float
+    knobs: Knobs
+    habits: Habits
+
+
+STAGES = (
+    Stage(0.25, Knobs(modules=1, functions=1, depth=0), GOOD),
+    Stage(0.45, Knobs(modules=1, functions=2, depth=0), GOOD),
+    Stage(0.75, Knobs(), GOOD),
+    Stage(1.0, Knobs(), Habits()),
+)
+
+
+def new_model(words: int, hidden: int = 128, layers: int = 6, heads: int = 4) -> LlamaForCausalLM:
+    """Make a model with random weights."""
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=words,
+            hidden_size=hidden,
+            intermediate_size=3 * hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            max_position_embeddings=1024,
+            tie_word_embeddings=True,
+            pad_token_id=0,
+            bos_token_id=None,
+            eos_token_id=None,
+        )
+    )
+
+
+class _Lessons(IterableDataset):
+    """Batches without end: tokens, and the weight of each."""
+
+    def __init__(self, stage: Stage, chat: Shorthand, batch: int, first: int) -> None:
+        self.stage, self.chat, self.batch, self.first = stage, chat, batch, first
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, ...]]:
+        problems = TinyProblems(self.stage.knobs)
+        number = self.first
+        while True:
+            rows = []
+            for _ in range(self.batch):
+                problem = problems[number % len(problems)]
+                rows.append(lesson(problem, self.stage.habits, self.chat, Random(number)))
+                number += 1
+            width = min(max(len(row.ids) for row in rows), LONGEST)
+            ids = torch.full((self.batch, width), self.chat.ids[PAD])
+            kinds = torch.zeros(self.batch, width, dtype=torch.long)
+            parts = torch.full((self.batch, width), -1.0)
+            for at, row in enumerate(rows):
+                length = min(len(row.ids), width)
+                ids[at, :length] = torch.tensor(row.ids[:length])
+                kinds[at, :length] = torch.where(torch.tensor(row.said[:length]), SAID, SHOWN)
+                marks = [-1.0 if part is None else float(part) for part in row.parts[:length]]
+                parts[at, :length] = torch.tensor(marks)
+            yield ids, kinds, parts
+
+
+def pretrain(
+    folder: Path,
+    *,
+    minutes: float | None = None,
+    steps: int = 8000,
+    batch: int = 32,
+    learning_rate: float = 5e-3,
+    seed: int = 0,
+    stages: tuple[Stage, ...] = STAGES,
+) -> None:
+    """Train a model from random weights and save it.
+
+    Args:
+        folder: where it goes, as a transformers checkpoint with its words.
+        minutes: stop after so long, with stages and learning rate fitted to it; for experiments.
+        steps: of training.
+        batch: rollouts of a step.
+        learning_rate: the highest; warm-up over 1 %, then a cosine to a hundredth.
+        seed: of weights and rollouts.
+        stages: what is imitated.
+    """
+    torch.manual_seed(seed)
+    chat = Shorthand.of([*MODULES, *NAMES])
+    model = new_model(len(chat.words))
+    probe = torch.nn.Linear(model.config.hidden_size, 1)
+    weights_of_all = [*model.parameters(), *probe.parameters()]
+    optimizer = torch.optim.AdamW(weights_of_all, betas=(0.9, 0.98), weight_decay=0.01)
+    began, stage, batches, step = time.monotonic(), None, iter(()), 0
+    shown: deque[tuple[float, ...]] = deque(maxlen=100)
+    while True:
+        passed = (time.monotonic() - began) / 60
+        share = passed / minutes if minutes else step / steps
+        if share >= 1:
+            break
+        now = next(one for one in stages if share < one.until)
+        if now is not stage:
+            stage = now
+            first = 20_000_003 * (1 + seed) + stages.index(now) * 5_000_011
+            batches = iter(
+                DataLoader(
+                    _Lessons(now, chat, batch, first), None, num_workers=1, prefetch_factor=8
+                )
+            )
+        ids, kinds, parts = next(batches)
+        rate = (
+            learning_rate * min(1.0, (step + 1) / 80) * (0.505 + 0.495 * math.cos(math.pi * share))
+        )
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        output = model(input_ids=ids, attention_mask=(kinds > 0).long(), output_hidden_states=True)
+        logits = output.logits[:, :-1]
+        losses = -logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+        said, foreseen = (losses[kinds[:, 1:] == kind].mean() for kind in (SAID, SHOWN))
+        marked = parts >= 0
+        seen = probe(output.hidden_states[PROBED][marked]).squeeze(-1)
+        parting = torch.nn.functional.binary_cross_entropy_with_logits(seen, parts[marked])
+        (said + OBSERVED * foreseen + parting).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        step += 1
+        hits = logits.argmax(-1) == ids[:, 1:]
+        shown.append(
+            (float(said.detach()), float(parting.detach()), *_exact(hits, ids, kinds, chat))
+        )
+        if step % 100 == 0:
+            mean = [sum(column) / len(shown) for column in zip(*shown, strict=True)]
+            click.echo(
+                f"step {step}, {passed:.1f} min, stage {stages.index(stage)}: loss of what is said "
+                f"{mean[0]:.3f}, of where they part {mean[1]:.3f}, line exact {mean[2]:.2f}, "
+                f"fix exact {mean[3]:.2f}"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    model.half().save_pretrained(folder)
+    chat.save(folder)
+
+
+def _exact(
+    hits: torch.Tensor, ids: torch.Tensor, kinds: torch.Tensor, chat: Shorthand
+) -> tuple[float, float]:
+    """Give the share of changes whose line, and whose fix, would be written without an error."""
+    replace, by, end = (chat.ids[word] for word in ("replace", "by", "end"))
+    lines, fixes = [], []
+    for at, row in enumerate(ids[:, 1:].tolist()):
+        for start in (n for n, id in enumerate(row) if id == replace and kinds[at, n + 1] == SAID):
+            try:
+                middle = row.index(by, start)
+                stop = row.index(end, middle)
+            except ValueError:
+                continue
+            lines.append(bool(hits[at, start + 1 : middle].all()))
+            fixes.append(bool(hits[at, middle:stop].all()))
+    return sum(lines) / max(len(lines), 1), sum(fixes) / max(len(fixes), 1)
+
+
+@click.command()
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
+@click.option("--steps", default=8000, show_default=True)
+@click.option("--batch", default=32, show_default=True)
+@click.option("--learning-rate", default=5e-3, show_default=True)
+@click.option("--minutes", type=float)
+@click.option("--seed", default=0, show_default=True)
+def main(output: Path, **options: float) -> None:
+    """Make the start checkpoint of tiny."""
+    pretrain(output, **options)  # ty: ignore
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Train with rollouts that are written down, in as many processes as torchrun starts.
+
+The group of ``p1``, the only one with signal, is split between two processes.
+"""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+warnings.simplefilter("ignore")
+from scripted_training import Scripted, config_of, trainer_of  # noqa: E402
+
+
+class Middle(Scripted):
+    live = frozenset(["p1"])
+
+
+torch.set_num_threads(1)
+folder, processes = Path(sys.argv[1]), int(os.environ.get("WORLD_SIZE", "1"))
+config = config_of(
+    rollouts__problems=3, optimizer__micro_batch=12, optimizer__kl=0.1, optimizer__loss=sys.argv[2]
+)
+trainer = trainer_of(folder, config, Middle, processes)
+trainer.train()
+if trainer.accelerator.is_main_process:
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    torch.save(model.state_dict(), folder / f"after-{processes}.pt")
