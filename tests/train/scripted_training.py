@@ -13,7 +13,7 @@ from rtmc.agent.tasks import Problem
 from rtmc.rollouts import Rollout, Span, Step, ToolCall
 from rtmc.train.arguments import arguments
 from rtmc.train.config import TrainConfig
-from rtmc.train.run import tokenizer_of
+from rtmc.train.run import lora_of, tokenizer_of
 from rtmc.train.store import Store
 from rtmc.train.trainer import StepCreditTrainer
 
@@ -106,5 +106,6 @@ def trainer_of(
         chat=CHAT,
         task=None,  # ty: ignore
         problems=problems(config.rollouts.problems),
+        peft_config=lora_of(config),
         store=Store(folder / "run", config, writes=os.environ.get("RANK", "0") == "0"),
     )

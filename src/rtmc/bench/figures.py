@@ -1,4 +1,4 @@
-"""Draw the results of ``rtmc bench quality`` and ``learning``."""
+"""Draw the results of ``rtmc bench quality | learning`` and ``rtmc experiment paper``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from rtmc.errors import MissingExtraError
 
-__all__ = ["draw_learning", "draw_quality"]
+__all__ = ["draw_learning", "draw_quality", "draw_training"]
 
 SHOWN = {
     "chain_gae": "#0b62a4",
@@ -99,6 +99,33 @@ def draw_learning(results: Sequence[dict[str, Any]], folder: Path) -> Iterator[P
     figure.supylabel("success on held-out problems", fontsize=9)
     kinds = "-".join(dict.fromkeys(found["settings"]["kind"] for found in results))
     yield from _save(figure, plt, folder / f"learning-{kinds}")
+
+
+def draw_training(found: dict[str, Any], folder: Path) -> Iterator[Path]:
+    """Draw the success of what was trained on, step by step: means and 95 % bands over seeds."""
+    import numpy as np
+
+    from rtmc.bench.measures import bootstrap
+
+    plt = _pyplot()
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    others = iter(("#e8963e", "#8f6bb3", "#3c9d6f"))
+    for method in found["rates"]:
+        colour = SHOWN.get(method) or next(others)
+        curves = np.array([r["curve"] for r in found["results"] if r["method"] == method])
+        kernel = np.ones(5) / 5
+        smooth = np.array([np.convolve(one, kernel, "valid") for one in curves])
+        if not smooth.size or curves.shape[1] < len(kernel):
+            smooth = curves
+        bands = np.array([bootstrap(smooth[:, at]) for at in range(smooth.shape[1])])
+        steps = np.arange(smooth.shape[1]) + 1 + (curves.shape[1] - smooth.shape[1])
+        ax.plot(steps, smooth.mean(axis=0), color=colour, lw=1.4, label=method)
+        ax.fill_between(steps, bands[:, 0], bands[:, 1], color=colour, alpha=0.12, lw=0)
+    _plain(ax)
+    ax.set_xlabel("step", fontsize=9)
+    ax.set_ylabel("success of all rollouts, mean of 5 steps", fontsize=9)
+    ax.legend(fontsize=8, frameon=False)
+    yield from _save(figure, plt, folder / "paper")
 
 
 def _plain(ax: Any) -> None:

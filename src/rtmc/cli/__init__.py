@@ -17,6 +17,7 @@ from rtmc.cli.bench import merges, page, rollouts, sandbox, signatures, speed
 from rtmc.cli.credit import credit
 from rtmc.cli.diagnose import diagnose
 from rtmc.cli.evaluate import evaluate
+from rtmc.cli.experiment import experiment
 from rtmc.cli.figures import figures
 from rtmc.cli.judge import learning, quality, results
 from rtmc.cli.look import formats, keys, show
@@ -90,6 +91,7 @@ for command in (
     figures,
     diagnose,
     evaluate,
+    experiment,
     tasks,
     keys,
     formats,

@@ -10,7 +10,7 @@ import click
 
 from rtmc.errors import FormatError, MissingExtraError, OptionError, OutputError
 
-__all__ = ["learning", "quality", "results"]
+__all__ = ["bar", "learning", "quality", "results"]
 
 SHORT_QUALITY = ("grpo", "grpo_step", "rtmc", "rtmc, content", "gigpo", "graft, content",
                  "pooled_gae", "graph_gae", "chain_gae", "vineppo", "critic")  # fmt: skip
@@ -142,7 +142,7 @@ def quality(
     _folder(pictures)
     found = _finished(output, settings)
     if found is None:
-        with _bar(len(study.pieces(settings))) as tick:
+        with bar(len(study.pieces(settings))) as tick:
             found = study.study(settings, jobs, _store(output), tick)
         _write(found, output)
     _deliver(found, quality_table, as_json)
@@ -204,7 +204,7 @@ def learning(
         for name in chosen
     ]  # fmt: skip
     results: list[dict[str, Any]] = []
-    with _bar(sum(study.work_of(settings) for settings in all_settings)) as tick:
+    with bar(sum(study.work_of(settings) for settings in all_settings)) as tick:
         for settings in all_settings:
             file = str(folder / f"learning-{settings.condition}-{kind}.json") if folder else None
             found = _finished(file, settings)
@@ -240,13 +240,13 @@ def results(folder: str) -> None:
 
 
 @contextmanager
-def _bar(total: int):
+def bar(total: int):
     """Count finished pieces on a terminal."""
     from tqdm import tqdm
 
     hidden = not sys.stderr.isatty()
-    with tqdm(total=total, unit=" pieces", leave=False, file=sys.stderr, disable=hidden) as bar:
-        yield bar.update
+    with tqdm(total=total, unit=" pieces", leave=False, file=sys.stderr, disable=hidden) as shown:
+        yield shown.update
 
 
 def _folder(output: str | None) -> Path | None:

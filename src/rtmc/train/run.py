@@ -78,7 +78,7 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             held_out=held_out,
             store=store,
             callbacks=[Record(config, store, say)],
-            peft_config=_lora(config),
+            peft_config=lora_of(config),
         )
         trainer.remove_callback(transformers.PrinterCallback)
         if last is not None:
@@ -156,7 +156,13 @@ def tokenizer_of(chat: Shorthand) -> Any:
     )
 
 
-def _lora(config: TrainConfig) -> Any:
+def lora_of(config: TrainConfig) -> Any:
+    """Make peft's settings of ours, None without them.
+
+    Raises:
+        MissingExtraError: peft is not installed.
+        OptionError: it does not take them.
+    """
     if config.model.lora is None:
         return None
     if importlib.util.find_spec("peft") is None:

@@ -46,7 +46,9 @@ class Store:
         if writes:
             self._begin()
         path = folder / "best.json"
-        self._best = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        self._best: dict[str, Any] | None = (
+            json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        )
 
     def _begin(self) -> None:
         folder, path = self.folder, self.folder / "config.json"
@@ -114,6 +116,11 @@ class Store:
             with open_atomic(self.folder / "best.json") as file:
                 file.write(msgspec.json.encode(self._best) + b"\n")
         return True
+
+    @property
+    def best_step(self) -> int | None:
+        """The step after which the best policy so far was evaluated."""
+        return self._best["step"] if self._best is not None else None
 
     # Metrics.
 

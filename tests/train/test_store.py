@@ -1,0 +1,117 @@
+"""What a run leaves on disk, and how it finds its way back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra train")
+
+from scripted_training import LIVE, config_of, rollout_of, trainer_of
+
+from rtmc.credit import credit
+from rtmc.errors import OptionError
+from rtmc.formats import read_groups
+from rtmc.rollouts import Group
+from rtmc.train.metrics import metrics_of
+from rtmc.train.signal import signal_of
+from rtmc.train.store import Store
+
+
+def group(problem: str, passing: tuple[int, ...]) -> Group:
+    made = [rollout_of(problem, k, LIVE[k], float(k in passing)) for k in range(4)]
+    return Group(problem, tuple(made))
+
+
+def test_metrics_of_two_groups_by_hand() -> None:
+    config = config_of().credit.made()
+    credited = credit([group("p0", (0, 3)), group("p1", ())], config)
+    found = metrics_of(credited, signal_of(credited), {"credit": 0.5})
+    assert found["success"] == 2 / 8
+    assert found["signal"] == 1 / 2
+    assert found["rollout/steps"] == 2
+    assert found["rollout/tokens"] == 9
+    assert found["calls/malformed"] == found["calls/none"] == found["rollout/errors"] == 0
+    assert found["seconds/credit"] == 0.5
+    # of each group's later steps (one a rollout), the two after ls that end in cat a meet no more
+    # than the one that ends in pytest: three rollouts came by "after ls", one by "after pwd"
+    assert found["overlap/paper"] == 6 / 8
+    own = credited.advantages[:4]
+    winners = [a for k in (0, 3) for a in own[k]]
+    assert found["winners_negative"] == sum(a < 0 for a in winners) / 4
+    assert found["advantage/mean"] == pytest.approx(sum(map(sum, own)) / 8)
+
+
+def test_a_run_keeps_the_first_steps_the_last_and_some_between(tmp_path: Path) -> None:
+    store = Store(tmp_path, config_of(output__rollouts=3, optimizer__steps=8))
+    for step in range(8):
+        store.keep(step, group("p0", (0,)).rollouts)
+    kept = sorted(path.name for path in (tmp_path / "rollouts").iterdir())
+    assert kept == [f"step-0000{step}.jsonl.gz" for step in (0, 3, 6, 7)]
+    (read,) = read_groups([str(tmp_path / "rollouts" / kept[0])])
+    assert [one.rollout_id for one in read.rollouts] == ["0", "1", "2", "3"]
+
+
+def test_going_on_drops_what_came_after_the_last_whole_checkpoint(tmp_path: Path) -> None:
+    config = config_of(optimizer__steps=8)
+    store = Store(tmp_path, config)
+    for step in range(5):
+        store.log({"step": step, "success": 0.5})
+        store.keep(step, group("p0", (0,)).rollouts)
+    for step in (2, 4):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+    store.complete(2)
+    with (tmp_path / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 5, "succ')  # killed while writing
+    again = Store(tmp_path, config)
+    assert again.go_on() == tmp_path / "checkpoint-2"
+    assert not (tmp_path / "checkpoint-4").exists()
+    assert [line["step"] for line in again.metrics()] == [0, 1, 2]
+    kept = sorted(path.name for path in (tmp_path / "rollouts").iterdir())
+    assert kept == ["step-00000.jsonl.gz", "step-00001.jsonl.gz"]
+
+
+def test_a_run_without_a_checkpoint_begins_anew(tmp_path: Path) -> None:
+    store = Store(tmp_path, config_of())
+    store.log({"step": 0, "eval_success": 0.5})
+    assert Store(tmp_path, config_of()).go_on() is None
+    assert store.metrics() == []
+
+
+def test_other_settings_are_refused_by_name_but_for_those_that_may_change(tmp_path: Path) -> None:
+    Store(tmp_path, config_of())
+    Store(tmp_path, config_of(optimizer__steps=5, output__rollouts=1))
+    with pytest.raises(OptionError, match=r"another optimizer\.learning_rate;"):
+        Store(tmp_path, config_of(optimizer__learning_rate=0.5))
+
+
+def test_the_best_is_the_first_of_the_highest(tmp_path: Path) -> None:
+    store = Store(tmp_path, config_of())
+    said = [store.is_best(success, step) for step, success in enumerate((0.1, 0.3, 0.3, 0.2))]
+    assert said == [True, True, False, False]
+    again = Store(tmp_path, config_of())
+    assert again.best_step == 1
+    assert again.is_best(0.3, 1)  # evaluated again after a kill
+    assert not again.is_best(0.3, 2)
+
+
+def test_lora_moves_the_adapter_alone_and_is_loaded_again(tmp_path: Path) -> None:
+    import torch
+
+    from rtmc.agent.models.hf import HF
+
+    config = config_of(model__lora={"r": 4, "target_modules": "all-linear"})
+    trainer = trainer_of(tmp_path, config)
+    base = {n: p.clone() for n, p in trainer.model.named_parameters() if not p.requires_grad}
+    assert base
+    trainer.train()
+    for name, value in trainer.model.named_parameters():
+        if name in base:
+            assert torch.equal(value, base[name])
+    assert any(p.abs().sum() > 0 for n, p in trainer.model.named_parameters() if "lora_B" in n)
+    trainer.save_model(str(tmp_path / "last"))
+    assert json.loads((tmp_path / "last" / "adapter_config.json").read_text())["r"] == 4
+    loaded = HF.load(str(tmp_path / "last"))
+    ids = torch.tensor([[5, 6, 7]])
+    trainer.model.eval()
+    torch.testing.assert_close(loaded.model(ids).logits, trainer.model(ids).logits)
