@@ -5,17 +5,29 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test check browser bubblewrap clean
 
-demo: $(VENV)/.base
-	@mkdir -p demo-output
-	$(BIN)/rtmc credit examples/group.jsonl -o demo-output/credit.jsonl
+# Train on real files and real pytest, then test, credit and report. A demo that was stopped goes on.
+DEMO := demo-output
+HELD_OUT := --task tiny:split=test --skip 1000 --problems 32 -n 2 --max-tokens 40 --max-steps 16
+
+demo: $(VENV)/.train bubblewrap
+	@mkdir -p $(DEMO)
+	@echo "Training a model of 1.3 million parameters to mend small repositories, with RTMC:"
+	$(BIN)/rtmc train tiny --set optimizer.steps=6 --set evaluation.problems=32 -o $(DEMO)/run
 	@echo
-	$(BIN)/rtmc show examples/group.jsonl
+	@echo "Before and after, on problems that were not trained on:"
+	@rm -f $(DEMO)/before.jsonl $(DEMO)/after.jsonl
+	$(BIN)/rtmc rollout $(HELD_OUT) --model hf:tiny -o $(DEMO)/before.jsonl
+	$(BIN)/rtmc rollout $(HELD_OUT) --model hf:$(DEMO)/run/last -o $(DEMO)/after.jsonl
+	$(BIN)/rtmc evaluate $(DEMO)/after.jsonl --against $(DEMO)/before.jsonl
 	@echo
-	$(BIN)/rtmc report examples/group.jsonl -o demo-output/report.html
+	@echo "The last groups that it trained on:"
+	$(BIN)/rtmc credit $(DEMO)/run/rollouts/step-00005.jsonl.gz -o $(DEMO)/credit.jsonl
+	$(BIN)/rtmc report $(DEMO)/run/rollouts/step-00005.jsonl.gz -o $(DEMO)/report.html
 	@echo
-	@echo "The credit of every step is in demo-output/credit.jsonl, one line a rollout."
-	@echo "Open demo-output/report.html in a browser to see the tree, the numbers and the texts."
-	@echo "Next: $(BIN)/rtmc report YOUR-ROLLOUTS -o report.html; $(BIN)/rtmc credit --help"
+	@echo "Open $(DEMO)/report.html in a browser: which step of which rollout deserved the credit."
+	@echo "The curve is in $(DEMO)/run/metrics.jsonl (docs/training.md explains it)."
+	@echo "Your own rollouts: $(BIN)/rtmc report YOUR-ROLLOUTS -o report.html"
+	@echo "Your own training: $(BIN)/rtmc train --help"
 
 test: check browser bubblewrap
 	$(BIN)/python -m pytest
@@ -53,8 +65,9 @@ $(VENV)/bin/python:
 	@echo "Setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+$(VENV)/.train: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing torch, transformers and TRL …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
 	@touch $@
 
 # The tests use a real torch: see constraints.txt.

@@ -1,0 +1,97 @@
+"""The paper's experiment: its configurations, its sums, and a run of it that is small."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra train")
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "agent" / "tasks"))
+
+import msgspec
+from click.testing import CliRunner
+from here import warm_works
+
+from rtmc import Config
+from rtmc.advantages import RTMC
+from rtmc.bench.paper import METHODS, SIZES, Run, config_of, detectable, table, work_of
+from rtmc.cli import main
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_differ_in_their_credit_alone(method: str) -> None:
+    run = Run(SIZES["cores"], method, 3e-4, 101, tested=True)
+    config = config_of(run)
+    grpo = config_of(msgspec.structs.replace(run, method="grpo"))
+    assert msgspec.structs.replace(config, credit=grpo.credit) == grpo
+    assert config.seed == 101
+    assert config.optimizer.learning_rate == 3e-4
+
+
+def test_rtmc_is_the_papers() -> None:
+    run = Run(SIZES["paper"], "rtmc", 3e-4, 0, tested=True)
+    assert config_of(run).credit.made() == Config.paper()
+    assert config_of(run).rollouts.problems * config_of(run).rollouts.n == 64
+    bare = config_of(msgspec.structs.replace(run, method="rtmc, no smoothing")).credit.made()
+    assert bare == Config.paper(estimator=RTMC(repeats="paper", prior="none"))
+
+
+FOUND = {
+    "settings": {"steps": 2, "problems": 1, "n": 2, "seeds": 2, "test": 4, "runs": 3},
+    "rates": {"grpo": 1e-4, "rtmc": 3e-4},
+    "results": [
+        {"method": "grpo", "seed": 100, "curve": [0.0, 0.5], "validation": [[0, 0.25], [2, 0.5]],
+         "best": [3, 0, 1, 2], "last": [3, 0, 0, 0]},
+        {"method": "rtmc", "seed": 100, "curve": [0.5, 0.5], "validation": [[0, 0.25], [2, 0.75]],
+         "best": [3, 3, 1, 2], "last": [3, 3, 3, 3]},
+        {"method": "grpo", "seed": 101, "curve": [0.0, 0.0], "validation": [[0, 0.25], [2, 0.0]],
+         "best": [3, 0, 0, 0], "last": [0, 0, 0, 0]},
+        {"method": "rtmc", "seed": 101, "curve": [0.5, 1.0], "validation": [[0, 0.25], [2, 0.25]],
+         "best": [0, 3, 2, 1], "last": [0, 0, 0, 0]},
+        {"method": "baseline", "seed": 0, "best": [3, 0, 0, 0], "last": [3, 0, 0, 0]},
+    ],
+}  # fmt: skip
+
+
+def test_sums_by_hand() -> None:
+    lines = table(FOUND)
+    rows = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]]
+            for line in lines if line.startswith("| ")}  # fmt: skip
+    assert rows["baseline"][1] == "0.250"
+    assert rows["baseline"][3] == "0.250"
+    # 6 and 3 of 12 passed; 9 and 6
+    assert rows["grpo"][1].startswith("0.375 [")
+    assert rows["rtmc"][1].startswith("0.625 [")
+    assert rows["rtmc"][2] == "+0.250 [+0.250, +0.250]"
+    assert rows["grpo"][2] == ""
+    assert rows["grpo"][3] == "0.375"  # most of three: 2 and 1 of 4
+    assert rows["rtmc"][3] == "0.625"  # 3 and 2 of 4
+    assert rows["rtmc"][4] == "0.500"  # the best of each curve: 0.75 and 0.25
+    assert rows["rtmc"][5] == "0.500"  # last: 12 and 0 of 12
+    assert rows["rtmc"][6].startswith("0.625 [")
+    assert rows["rtmc against the baseline"] == ["4", "1"]
+    assert rows["rtmc against grpo"] == ["3", "1"]
+    assert rows["grpo against the baseline"] == ["1", "0"]
+    assert detectable(FOUND) == 0.0  # both seeds differ by the same
+
+
+def test_runs_are_counted() -> None:
+    assert work_of(SIZES["cores"], ["grpo", "rtmc"]) == 2 * (3 * 2 + 5) + 1
+
+
+@pytest.mark.skipif(not warm_works(), reason="bubblewrap does not work here")
+def test_a_small_one_runs_stops_and_goes_on(tmp_path: Path) -> None:
+    command = ["experiment", "paper", "--size", "smoke", "--methods", "rtmc", "--jobs", "1",
+               "-o", str(tmp_path)]  # fmt: skip
+    told = CliRunner().invoke(main, command)
+    assert told.exit_code == 0, told.output
+    assert "| rtmc | 0.0003 |" in told.output
+    assert (tmp_path / "paper.svg").exists()
+    again = CliRunner().invoke(main, command)  # shows what is there
+    assert again.stdout == told.stdout
+    other = CliRunner().invoke(
+        main, [*command[:-4], "--jobs", "1", "--methods", "grpo", *command[-2:]]
+    )
+    assert other.exit_code == 2
+    assert "other settings" in other.output
