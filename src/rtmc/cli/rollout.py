@@ -84,9 +84,10 @@ def rollout(output: str, keep_errors: bool, **given: Any) -> None:
     `rtmc evaluate` read the file. Needs the extra `agent`, and `hf` for hf:NAME.
     """
     from rtmc.agent.journal import Journal, refuse_existing
+    from rtmc.agent.tasks import sandbox_for
 
     refuse_existing(output)
-    given["sandbox"] = given["sandbox"] or _own_sandbox(given["task"])
+    given["sandbox"] = given["sandbox"] or sandbox_for(given["task"])
     task, problems, model = made_of(given)
     settings = {name: value for name, value in given.items() if name not in _NO_DIFFERENCE}
     with Journal(output, settings) as journal:
@@ -122,42 +123,21 @@ _NO_DIFFERENCE = ("base_url", "workers", "at_once", "problems", "skip", "n")
 """Options that may differ when a run goes on: no rollout hangs on them."""
 
 
-def _own_sandbox(task: str) -> str:
-    """Name the sandbox for a task where none is given."""
-    from rtmc.agent.tasks import IN_IMAGES
-
-    return "docker" if task.partition(":")[0] in IN_IMAGES else "warm"
-
-
 def made_of(given: dict[str, Any]) -> "tuple[Task, Sequence[Problem], Model]":
     """Make task, problems and model of the options.
 
     Raises:
         OptionError: they do not fit together.
     """
-    import functools
-
     from rtmc.agent.models import Sampling, open_model
-    from rtmc.agent.sandbox import Limits, open_sandbox
-    from rtmc.agent.tasks import IN_IMAGES, TASKS, Part, open_task
+    from rtmc.agent.tasks import TASKS, open_problems
 
-    kind, sandbox = given["task"].partition(":")[0], given["sandbox"]
-    if kind in TASKS and (sandbox == "docker") != (kind in IN_IMAGES):
-        raise OptionError(f"the task {kind} does not run in the sandbox {sandbox}")
+    kind = given["task"].partition(":")[0]
     if kind in TASKS and given["model"] == "scripted" and kind != "tiny":
         raise OptionError(f"the model scripted plays tiny only, not {kind}")
-    limits = Limits(memory=given["memory"] << 20)
-    options = {"unsafe": True} if sandbox == "local" else {}
-    opener = functools.partial(open_sandbox, sandbox, limits, **options)
-    task = open_task(given["task"], opener)
-    if sandbox != "docker":
-        opener().close()  # what cannot start is said before anything is begun
-    problems = Part(task.problems, range(given["skip"], given["skip"] + given["problems"]))
-    if not problems:
-        raise OptionError(
-            f"{given['task']} has {len(task.problems)} problems"
-            + (f", and --skip is {given['skip']}" if given["skip"] else "")
-        )
+    task, problems = open_problems(
+        given["task"], given["sandbox"], given["memory"], given["skip"], given["problems"]
+    )
     if len(problems) < given["problems"]:
         click.echo(f"{given['task']} has only {len(problems)} of the {given['problems']}", err=True)
     endpoint = {"base_url": given["base_url"], "concurrency": given["at_once"]}

@@ -1,6 +1,5 @@
 """Set a training run up, or go on with it."""
 
-import functools
 import importlib.util
 import os
 import warnings
@@ -10,8 +9,7 @@ from typing import Any
 
 from rtmc.agent.models.chat import Chat
 from rtmc.agent.models.shorthand import END, PAD, UNKNOWN, Shorthand
-from rtmc.agent.sandbox import Limits, open_sandbox
-from rtmc.agent.tasks import IN_IMAGES, Part, Task, open_task
+from rtmc.agent.tasks import open_problems
 from rtmc.errors import MissingExtraError, OptionError
 from rtmc.train.config import TrainConfig
 from rtmc.train.store import Store
@@ -51,9 +49,11 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
 
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    task, problems = problems_of(config, config.task.train, config.task.first, config.task.problems)
-    e = config.evaluation
-    held_out = problems_of(config, e.task, e.first, e.problems) if e.task is not None else None
+    t, e = config.task, config.evaluation
+    task, problems = open_problems(t.train, t.sandbox, t.memory, t.first, t.problems)
+    held_out = None
+    if e.task is not None:
+        held_out = open_problems(e.task, t.sandbox, t.memory, e.first, e.problems)
     if len(problems) < config.rollouts.problems:
         raise OptionError(
             f"{config.task.train} has {len(problems)} problems, a step takes "
@@ -92,28 +92,6 @@ def trainer_step(checkpoint: Path, config: TrainConfig) -> int:
     """Tell after which step a checkpoint was written."""
     updates = config.optimizer.minibatches * config.optimizer.passes
     return int(checkpoint.name.partition("-")[2]) // updates
-
-
-def problems_of(config: TrainConfig, spec: str, first: int, count: int | None) -> tuple[Task, Part]:
-    """Open a task and choose of its problems.
-
-    Raises:
-        OptionError: there is no such task, or none of its problems is left.
-        SandboxError: its sandbox does not work here.
-    """
-    kind = spec.partition(":")[0]
-    sandbox = config.task.sandbox or ("docker" if kind in IN_IMAGES else "warm")
-    limits = Limits(memory=config.task.memory << 20)
-    options = {"unsafe": True} if sandbox == "local" else {}
-    opener = functools.partial(open_sandbox, sandbox, limits, **options)
-    task = open_task(spec, opener)
-    if sandbox != "docker":
-        opener().close()  # what cannot start is said before anything is begun
-    end = len(task.problems) if count is None else first + count
-    problems = Part(task.problems, range(first, end))
-    if not problems:
-        raise OptionError(f"{spec} has {len(task.problems)} problems, none from number {first} on")
-    return task, problems
 
 
 def policy_of(config: TrainConfig) -> tuple[Any, Any, Chat]:

@@ -4,14 +4,27 @@ A task is named as ``tiny``, ``tiny:depth=2,cue=function``, ``seeded:FOLDER,spli
 ``swe-bench:rows.parquet``: its kind, and after the colon what it needs.
 """
 
+import functools
 from collections.abc import Callable
 
 import msgspec
 
+from rtmc.agent.sandbox import Limits, open_sandbox
 from rtmc.agent.tasks.base import FilesTask, Judgement, Opener, Part, Problem, Task
 from rtmc.errors import OptionError
 
-__all__ = ["TASKS", "FilesTask", "Judgement", "Opener", "Part", "Problem", "Task", "open_task"]
+__all__ = [
+    "TASKS",
+    "FilesTask",
+    "Judgement",
+    "Opener",
+    "Part",
+    "Problem",
+    "Task",
+    "open_problems",
+    "open_task",
+    "sandbox_for",
+]
 
 Settings = dict[str, str]
 """What follows the colon: values by key; what has no key is under ``""``."""
@@ -105,3 +118,45 @@ def open_task(spec: str, opener: Opener) -> Task:
         key, equals, value = part.partition("=")
         settings |= {key.strip(): value.strip()} if equals else {"": part}
     return TASKS[kind](settings, opener)
+
+
+def sandbox_for(spec: str) -> str:
+    """Name the kind of sandbox that a task runs in where none is given."""
+    return "docker" if spec.partition(":")[0] in IN_IMAGES else "warm"
+
+
+def open_problems(
+    spec: str,
+    sandbox: str | None = None,
+    memory: int = 1024,
+    first: int = 0,
+    count: int | None = None,
+) -> tuple[Task, Part]:
+    """Open a task in a kind of sandbox that works here, and choose of its problems.
+
+    Args:
+        spec: as of ``open_task``.
+        sandbox: as of ``open_sandbox``; by default ``docker`` for images, else ``warm``.
+        memory: MiB that a sandbox may use.
+        first: the first problem.
+        count: how many, None for all; fewer where there are no more.
+
+    Raises:
+        OptionError: no such task or setting, not for that sandbox, or no problem is left.
+        SandboxError: the sandbox cannot start here.
+    """
+    kind = spec.partition(":")[0]
+    sandbox = sandbox or sandbox_for(spec)
+    if kind in TASKS and (sandbox == "docker") != (kind in IN_IMAGES):
+        raise OptionError(f"the task {kind} does not run in the sandbox {sandbox}")
+    options = {"unsafe": True} if sandbox == "local" else {}
+    opener = functools.partial(open_sandbox, sandbox, Limits(memory=memory << 20), **options)
+    task = open_task(spec, opener)
+    if sandbox != "docker":
+        opener().close()  # what cannot start is said before anything is begun
+    end = len(task.problems) if count is None else first + count
+    problems = Part(task.problems, range(first, end))
+    if not problems:
+        skipped = f", and {first} are skipped" if first else ""
+        raise OptionError(f"{spec} has {len(task.problems)} problems{skipped}")
+    return task, problems
