@@ -1,15 +1,20 @@
 """What a batch of rollouts says about training; docs/training.md explains each number."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
 from rtmc.credit import Credit
-from rtmc.diagnostics import diagnose
-from rtmc.rollouts import Rollout
+from rtmc.diagnostics import diagnose, overlap
+from rtmc.layout import lay_out
+from rtmc.rollouts import Group, Rollout
+from rtmc.signatures import CodingSigner
 from rtmc.train.signal import Signal
 
 __all__ = ["metrics_of"]
+
+LEVELS = ("content", "coarse", "paper")
 
 
 def metrics_of(
@@ -34,7 +39,7 @@ def metrics_of(
     return {
         "success": d.passed / count,
         "signal": len(live) / max(d.groups, 1),
-        **{f"overlap/{level}": one.share for level, one in d.overlap.items()},
+        **_overlaps(credit),
         "winners_negative": d.winner_negative / max(d.winner_steps, 1),
         "losers_positive": d.loser_positive / max(d.loser_steps, 1),
         "advantage/mean": d.mean,
@@ -51,6 +56,18 @@ def metrics_of(
         "calls/none": _share_without_calls(rollouts),
         **{f"seconds/{phase}": value for phase, value in seconds.items()},
     }
+
+
+def _overlaps(credit: Credit) -> dict[str, float]:
+    """Tell how far the rollouts meet at each of ``LEVELS``, whatever the credit was computed at."""
+    groups = [
+        Group(members[0].problem_id, tuple(members))
+        for _, of in groupby(credit.rollouts, key=lambda r: r.group)
+        if (members := [r.rollout for r in of])
+    ]
+    signer = CodingSigner(LEVELS, credit.config.hash_chars)
+    steps = lay_out(groups, [signer.sign(group.rollouts) for group in groups])
+    return {f"overlap/{level}": overlap(steps, at).share for at, level in enumerate(LEVELS)}
 
 
 def _share_without_calls(rollouts: Sequence[Rollout]) -> float:

@@ -41,14 +41,15 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "train")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    import transformers
+    from transformers import PrinterCallback
+    from transformers.utils import logging
 
     from rtmc.train.arguments import arguments
     from rtmc.train.record import Record
     from rtmc.train.trainer import StepCreditTrainer
 
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     t, e = config.task, config.evaluation
     task, problems = open_problems(t.train, t.sandbox, t.memory, t.first, t.problems)
     held_out = None
@@ -80,7 +81,7 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             callbacks=[Record(config, store, say)],
             peft_config=lora_of(config),
         )
-        trainer.remove_callback(transformers.PrinterCallback)
+        trainer.remove_callback(PrinterCallback)
         if last is not None:
             say(f"going on after step {trainer_step(last, config)}, from {last}")
         trainer.train(resume_from_checkpoint=str(last) if last is not None else None)

@@ -18,9 +18,9 @@ from random import Random
 import click
 import msgspec
 import torch
-import transformers
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.utils import logging
 
 from rtmc.agent.models.shorthand import PAD, Shorthand
 from rtmc.agent.tasks.tiny import Knobs, TinyProblems
@@ -218,7 +218,7 @@ def _exact(
 @click.option("--seed", default=0, show_default=True)
 def main(output: Path, **options: float) -> None:
     """Make the start checkpoint of tiny."""
-    transformers.utils.logging.disable_progress_bar()
+    logging.disable_progress_bar()
     pretrain(output, **options)  # ty: ignore
 
 
