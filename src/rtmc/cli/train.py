@@ -53,12 +53,14 @@ def train(name: str, sets: tuple[str, ...], show: bool, output: Path | None) -> 
     from rtmc.train.run import train as run
 
     try:
-        run(config, output, click.echo)
+        store = run(config, output, click.echo)
     except KeyboardInterrupt:
         click.echo(
             f"stopped; the same command goes on from the last checkpoint in {output}", err=True
         )
         raise SystemExit(130) from None
+    if not store.writes:
+        return
     click.echo(f"  {'metrics':<12}{output}/metrics.jsonl")
     click.echo(f"  {'policies':<12}{output}/best, {output}/last")
     click.echo(

@@ -34,7 +34,9 @@ class ModelConfig(_Section, frozen=True):
     Attributes:
         name: as in ``hf:NAME``: a folder, a name that transformers knows, ``tiny`` for the start
             checkpoint that comes with the package.
-        dtype: of the weights, as torch names it.
+        dtype: of the weights, as torch names it; what is trained wants float32, since a small
+            rate is lost in the rounding of less.
+        autocast: what is computed with: ``none`` for the dtype of the weights.
         lora: options of peft's ``LoraConfig``, such as ``{r = 32, lora_alpha = 64}``; without them
             all weights are trained.
         context: tokens of a rollout at most; by default what the model was made for.
@@ -43,7 +45,8 @@ class ModelConfig(_Section, frozen=True):
     """
 
     name: str = "tiny"
-    dtype: str = "float32"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    autocast: Literal["none", "bfloat16", "float16"] = "none"
     lora: dict[str, Any] | None = None
     context: int | None = None
     vllm: dict[str, Any] | None = None

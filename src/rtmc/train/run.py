@@ -61,6 +61,7 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             f"{config.rollouts.problems}; lower rollouts.problems"
         )
     store = Store(folder, config, writes=os.environ.get("RANK", "0") == "0")
+    say = say if store.writes else _silent
     last = store.go_on()
     model, tokenizer, chat = policy_of(config)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
@@ -87,6 +88,10 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
         trainer.train(resume_from_checkpoint=str(last) if last is not None else None)
         trainer.save_model(str(folder / "last"))
     return store
+
+
+def _silent(line: str) -> None:
+    """Say nothing: another process does."""
 
 
 def trainer_step(checkpoint: Path, config: TrainConfig) -> int:

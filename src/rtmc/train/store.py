@@ -22,7 +22,7 @@ _MAY_CHANGE = ("about", "output", "optimizer.steps", "evaluation.every")
 
 
 class Store:
-    """The folder of a run.
+    """The folder of a run; only one of its processes ``writes``.
 
     ``config.json``, ``metrics.jsonl`` (a line a step, and one an evaluation), ``rollouts/``
     (a file a step), ``checkpoint-…`` (to go on from), ``best/`` (the best policy so far).
@@ -41,7 +41,7 @@ class Store:
             OutputError: it cannot be written.
         """
         self.folder, self.best = folder, folder / "best"
-        self._config, self._writes = config, writes
+        self._config, self.writes = config, writes
         self._metrics, self._rollouts = folder / "metrics.jsonl", folder / "rollouts"
         if writes:
             self._begin()
@@ -90,10 +90,10 @@ class Store:
         for path in self.folder.glob("checkpoint-*"):
             if (path / _COMPLETE).exists():
                 found[int(path.name.partition("-")[2])] = path
-            elif self._writes:
+            elif self.writes:
                 shutil.rmtree(path)
         last = max(found, default=0)
-        if self._writes:
+        if self.writes:
             self._forget_after(last)
         return found.get(last)
 
@@ -112,7 +112,7 @@ class Store:
         if known is not None and known["success"] >= success and known["step"] != step:
             return False
         self._best = {"step": step, "success": success}
-        if self._writes:
+        if self.writes:
             with open_atomic(self.folder / "best.json") as file:
                 file.write(msgspec.json.encode(self._best) + b"\n")
         return True

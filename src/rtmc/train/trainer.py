@@ -164,14 +164,15 @@ class StepCreditTrainer(GRPOTrainer):
             rollout(task, problem, model, number, seed, limits) for problem, number in places
         )
         made: dict[int, Rollout] = {}
-        for at, result in drive(attempts, model, workers=r.workers, at_once=r.at_once):
-            if isinstance(result, Exception):
-                if not isinstance(result, RtmcError):
-                    raise result
-                problem, number = places[at]
-                reason = f"error: {result}"
-                result = Rollout(problem.problem_id, str(number), stop_reason=reason)
-            made[at] = result
+        with self.accelerator.autocast():
+            for at, result in drive(attempts, model, workers=r.workers, at_once=r.at_once):
+                if isinstance(result, Exception):
+                    if not isinstance(result, RtmcError):
+                        raise result
+                    problem, number = places[at]
+                    reason = f"error: {result}"
+                    result = Rollout(problem.problem_id, str(number), stop_reason=reason)
+                made[at] = result
         rollouts = [made[at] for at in range(len(places))]
         errors = [
             one.stop_reason for one in rollouts if (one.stop_reason or "").startswith("error")
