@@ -21,8 +21,8 @@ demo: $(VENV)/.train bubblewrap
 	$(BIN)/rtmc evaluate $(DEMO)/after.jsonl --against $(DEMO)/before.jsonl
 	@echo
 	@echo "The last groups that it trained on:"
-	$(BIN)/rtmc credit $(DEMO)/run/rollouts/step-00005.jsonl.gz -o $(DEMO)/credit.jsonl
-	$(BIN)/rtmc report $(DEMO)/run/rollouts/step-00005.jsonl.gz -o $(DEMO)/report.html
+	$(BIN)/rtmc credit $(DEMO)/run/rollouts/step-00006.jsonl.gz -o $(DEMO)/credit.jsonl
+	$(BIN)/rtmc report $(DEMO)/run/rollouts/step-00006.jsonl.gz -o $(DEMO)/report.html
 	@echo
 	@echo "Open $(DEMO)/report.html in a browser: which step of which rollout deserved the credit."
 	@echo "The curve is in $(DEMO)/run/metrics.jsonl (docs/training.md explains it)."

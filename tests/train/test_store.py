@@ -44,10 +44,10 @@ def test_metrics_of_two_groups_by_hand() -> None:
 
 def test_a_run_keeps_the_first_steps_the_last_and_some_between(tmp_path: Path) -> None:
     store = Store(tmp_path, config_of(output__rollouts=3, optimizer__steps=8))
-    for step in range(8):
+    for step in range(1, 9):
         store.keep(step, group("p0", (0,)).rollouts)
     kept = sorted(path.name for path in (tmp_path / "rollouts").iterdir())
-    assert kept == [f"step-0000{step}.jsonl.gz" for step in (0, 3, 6, 7)]
+    assert kept == [f"step-0000{step}.jsonl.gz" for step in (1, 4, 7, 8)]
     (read,) = read_groups([str(tmp_path / "rollouts" / kept[0])])
     assert [one.rollout_id for one in read.rollouts] == ["0", "1", "2", "3"]
 
@@ -55,20 +55,20 @@ def test_a_run_keeps_the_first_steps_the_last_and_some_between(tmp_path: Path) -
 def test_going_on_drops_what_came_after_the_last_whole_checkpoint(tmp_path: Path) -> None:
     config = config_of(optimizer__steps=8)
     store = Store(tmp_path, config)
-    for step in range(5):
+    for step in range(1, 6):
         store.log({"step": step, "success": 0.5})
         store.keep(step, group("p0", (0,)).rollouts)
     for step in (2, 4):
         (tmp_path / f"checkpoint-{step}").mkdir()
     store.complete(2)
     with (tmp_path / "metrics.jsonl").open("ab") as file:
-        file.write(b'{"step": 5, "succ')  # killed while writing
+        file.write(b'{"step": 6, "succ')  # killed while writing
     again = Store(tmp_path, config)
     assert again.go_on() == tmp_path / "checkpoint-2"
     assert not (tmp_path / "checkpoint-4").exists()
-    assert [line["step"] for line in again.metrics()] == [0, 1, 2]
+    assert [line["step"] for line in again.metrics()] == [1, 2]
     kept = sorted(path.name for path in (tmp_path / "rollouts").iterdir())
-    assert kept == ["step-00000.jsonl.gz", "step-00001.jsonl.gz"]
+    assert kept == ["step-00001.jsonl.gz", "step-00002.jsonl.gz"]
 
 
 def test_a_run_without_a_checkpoint_begins_anew(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ __all__ = ["train"]
     "\b\n"
     "  rtmc train tiny -o run\n"
     "  rtmc train tiny --set credit.estimator=chain_gae --set optimizer.steps=20 -o run\n"
-    "  rtmc report run/rollouts/step-00019.jsonl.gz -o report.html\n"
+    "  rtmc report run/rollouts/step-00020.jsonl.gz -o report.html\n"
     "  rtmc rollout --task tiny:split=test --model hf:run/best -o test.jsonl\n"
     "  accelerate launch --num_processes 2 -m rtmc.cli train tiny -o run"
 )

@@ -103,7 +103,7 @@ class Store:
         with open_atomic(self._metrics) as file:
             file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
         for path in self._rollouts.glob("step-*.jsonl.gz"):
-            if _number(path) >= last // updates:
+            if _number(path) > last // updates:
                 path.unlink()
 
     def is_best(self, success: float, step: int) -> bool:
@@ -139,9 +139,9 @@ class Store:
     # Rollouts.
 
     def keep(self, step: int, rollouts: Iterable[Rollout]) -> None:
-        """Keep the rollouts of a step: of the first, the last, and evenly between, not too many."""
+        """Keep the rollouts of a step, from 1: the first, the last, evenly between, not too many."""
         most, steps = self._config.output.rollouts, self._config.optimizer.steps
-        if not most or (step % -(-steps // most) and step != steps - 1):
+        if not most or ((step - 1) % -(-steps // most) and step != steps):
             return
         lines = b"".join(encode_rollout(one) + b"\n" for one in rollouts)
         with open_atomic(self._rollouts / f"step-{step:05}.jsonl.gz") as file:

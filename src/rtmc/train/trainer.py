@@ -224,7 +224,7 @@ class StepCreditTrainer(GRPOTrainer):
             sum(bool(signal.mask.any()) for signal in signals) / len(signals), device=mask.device
         )
         if self.accelerator.is_main_process:
-            self._store.keep(self.batch_number, rollouts)
+            self._store.keep(self.batch_number + 1, rollouts)
         for name, value in metrics_of(credited, signals, self._seconds).items():
             self._metrics["train"][name].append(value)
         return out

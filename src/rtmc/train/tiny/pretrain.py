@@ -114,7 +114,7 @@ def pretrain(
     minutes: float | None = None,
     steps: int = 5200,
     batch: int = 16,
-    learning_rate: float = 3e-3,
+    learning_rate: float = 1.5e-3,
     seed: int = 0,
     stages: tuple[Stage, ...] = STAGES,
 ) -> None:
@@ -213,7 +213,7 @@ def _exact(
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
 @click.option("--steps", default=5200, show_default=True)
 @click.option("--batch", default=16, show_default=True)
-@click.option("--learning-rate", default=3e-3, show_default=True)
+@click.option("--learning-rate", default=1.5e-3, show_default=True)
 @click.option("--minutes", type=float)
 @click.option("--seed", default=0, show_default=True)
 def main(output: Path, **options: float) -> None:
