@@ -139,7 +139,7 @@ class Store:
     # Rollouts.
 
     def keep(self, step: int, rollouts: Iterable[Rollout]) -> None:
-        """Keep the rollouts of a step, from 1: the first, the last, evenly between, not too many."""
+        """Keep the rollouts of a step, counted from 1: of the first, the last, and some between."""
         most, steps = self._config.output.rollouts, self._config.optimizer.steps
         if not most or ((step - 1) % -(-steps // most) and step != steps):
             return
