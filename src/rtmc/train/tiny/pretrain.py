@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging
 
-from rtmc.agent.models.shorthand import PAD, Shorthand
+from rtmc.agent.models.shorthand import END, PAD, Shorthand
 from rtmc.agent.tasks.tiny import Knobs, TinyProblems
 from rtmc.agent.tasks.tiny.program import MODULES, NAMES
 from rtmc.train.tiny.lessons import Habits, lesson
@@ -62,20 +62,22 @@ STAGES = (
 )
 
 
-def new_model(words: int, hidden: int = 128, layers: int = 6, heads: int = 4) -> LlamaForCausalLM:
-    """Make a model with random weights."""
+def new_model(
+    chat: Shorthand, hidden: int = 128, layers: int = 6, heads: int = 4
+) -> LlamaForCausalLM:
+    """Make a model with random weights for the words of a chat."""
     return LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=words,
+            vocab_size=len(chat.words),
             hidden_size=hidden,
             intermediate_size=3 * hidden,
             num_hidden_layers=layers,
             num_attention_heads=heads,
             max_position_embeddings=1024,
             tie_word_embeddings=True,
-            pad_token_id=0,
+            pad_token_id=chat.ids[PAD],
             bos_token_id=None,
-            eos_token_id=None,
+            eos_token_id=chat.ids[END],
         )
     )
 
@@ -131,7 +133,7 @@ def pretrain(
     """
     torch.manual_seed(seed)
     chat = Shorthand.of([*MODULES, *NAMES])
-    model = new_model(len(chat.words))
+    model = new_model(chat)
     probe = torch.nn.Linear(model.config.hidden_size, 1)
     weights_of_all = [*model.parameters(), *probe.parameters()]
     optimizer = torch.optim.AdamW(weights_of_all, betas=(0.9, 0.98), weight_decay=0.01)
