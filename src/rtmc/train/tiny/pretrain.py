@@ -11,7 +11,7 @@ import copy
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -34,8 +34,7 @@ LONGEST = 448
 SHOWN, SAID = 1, 2
 OBSERVED = 1.0
 """Weight of what tools say: to foresee a remark is to see where it parts from the code."""
-
-
+WARM_UP = 80
 PROBED = 3
 """Layer after which a linear probe is to see where code and remark part."""
 
@@ -113,7 +112,6 @@ class _Lessons(IterableDataset):
 def pretrain(
     folder: Path,
     *,
-    minutes: float | None = None,
     steps: int = 5200,
     batch: int = 16,
     learning_rate: float = 1.5e-3,
@@ -124,10 +122,9 @@ def pretrain(
 
     Args:
         folder: where it goes, as a transformers checkpoint with its words.
-        minutes: stop after so long, with stages and learning rate fitted to it; for experiments.
         steps: of training.
         batch: rollouts of a step.
-        learning_rate: the highest; warm-up over 1 %, then a cosine to a hundredth.
+        learning_rate: the highest; warm-up over ``WARM_UP`` steps, a cosine to a hundredth.
         seed: of weights and rollouts.
         stages: what is imitated.
     """
@@ -135,55 +132,65 @@ def pretrain(
     chat = Shorthand.of([*MODULES, *NAMES])
     model = new_model(chat)
     probe = torch.nn.Linear(model.config.hidden_size, 1)
-    weights_of_all = [*model.parameters(), *probe.parameters()]
-    optimizer = torch.optim.AdamW(weights_of_all, betas=(0.9, 0.98), weight_decay=0.01)
-    began, stage, batches, step = time.monotonic(), None, iter(()), 0
+    optimizer = torch.optim.AdamW(
+        [*model.parameters(), *probe.parameters()], betas=(0.9, 0.98), weight_decay=0.01
+    )
+    began = time.monotonic()
     shown: deque[tuple[float, ...]] = deque(maxlen=100)
-    while True:
-        passed = (time.monotonic() - began) / 60
-        share = passed / minutes if minutes else step / steps
-        if share >= 1:
-            break
-        now = next(one for one in stages if share < one.until)
-        if now is not stage:
-            stage = now
-            first = 20_000_003 * (1 + seed) + stages.index(now) * 5_000_011
-            batches = iter(
-                DataLoader(
-                    _Lessons(now, chat, batch, first), None, num_workers=1, prefetch_factor=8
-                )
-            )
-        ids, kinds, parts = next(batches)
-        rate = (
-            learning_rate * min(1.0, (step + 1) / 80) * (0.505 + 0.495 * math.cos(math.pi * share))
-        )
+    for step, (number, rows) in enumerate(_batches(stages, steps, batch, seed, chat)):
+        falling = 0.505 + 0.495 * math.cos(math.pi * step / steps)
         for group in optimizer.param_groups:
-            group["lr"] = rate
-        output = model(input_ids=ids, attention_mask=(kinds > 0).long(), output_hidden_states=True)
-        logits = output.logits[:, :-1]
-        losses = -logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
-        said, foreseen = (losses[kinds[:, 1:] == kind].mean() for kind in (SAID, SHOWN))
-        marked = parts >= 0
-        seen = probe(output.hidden_states[PROBED][marked]).squeeze(-1)
-        parting = torch.nn.functional.binary_cross_entropy_with_logits(seen, parts[marked])
-        (said + OBSERVED * foreseen + parting).backward()
+            group["lr"] = learning_rate * min(1.0, (step + 1) / WARM_UP) * falling
+        losses, told = _losses(model, probe, rows, chat)
+        torch.stack(losses).sum().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        step += 1
-        hits = logits.argmax(-1) == ids[:, 1:]
-        shown.append(
-            (float(said.detach()), float(parting.detach()), *_exact(hits, ids, kinds, chat))
-        )
-        if step % 100 == 0:
-            mean = [sum(column) / len(shown) for column in zip(*shown, strict=True)]
+        shown.append(told)
+        if (step + 1) % 100 == 0:
+            said, parting, line, fix = (sum(c) / len(shown) for c in zip(*shown, strict=True))
             click.echo(
-                f"step {step}, {passed:.1f} min, stage {stages.index(stage)}: loss of what is said "
-                f"{mean[0]:.3f}, of where they part {mean[1]:.3f}, line exact {mean[2]:.2f}, "
-                f"fix exact {mean[3]:.2f}"
+                f"step {step + 1}, {(time.monotonic() - began) / 60:.1f} min, stage {number}: loss "
+                f"of what is said {said:.3f}, of where they part {parting:.3f}, line exact "
+                f"{line:.2f}, fix exact {fix:.2f}"
             )
             _save(model, chat, folder)
     _save(model, chat, folder)
+
+
+Rows = tuple[torch.Tensor, ...]
+
+
+def _batches(
+    stages: Sequence[Stage], steps: int, batch: int, seed: int, chat: Shorthand
+) -> Iterator[tuple[int, Rows]]:
+    """Give so many batches, each with the number of its stage."""
+    done = 0
+    for number, stage in enumerate(stages):
+        first = 20_000_003 * (1 + seed) + number * 5_000_011
+        lessons = _Lessons(stage, chat, batch, first)
+        until = round(stage.until * steps)
+        coming = iter(DataLoader(lessons, None, num_workers=1, prefetch_factor=8))
+        for _ in range(done, until):
+            yield number, next(coming)
+        done = until
+
+
+def _losses(
+    model: LlamaForCausalLM, probe: torch.nn.Linear, rows: Rows, chat: Shorthand
+) -> tuple[list[torch.Tensor], tuple[float, ...]]:
+    """Compute what is to be made small, and what is to be shown."""
+    ids, kinds, parts = rows
+    output = model(input_ids=ids, attention_mask=(kinds > 0).long(), output_hidden_states=True)
+    logits = output.logits[:, :-1]
+    losses = -logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1)
+    said, foreseen = (losses[kinds[:, 1:] == kind].mean() for kind in (SAID, SHOWN))
+    marked = parts >= 0
+    seen = probe(output.hidden_states[PROBED][marked]).squeeze(-1)
+    parting = torch.nn.functional.binary_cross_entropy_with_logits(seen, parts[marked])
+    exact = _exact(logits.argmax(-1) == ids[:, 1:], ids, kinds, chat)
+    told = (float(said.detach()), float(parting.detach()), *exact)
+    return [said, OBSERVED * foreseen, parting], told
 
 
 def _save(model: LlamaForCausalLM, chat: Shorthand, folder: Path) -> None:
@@ -216,7 +223,6 @@ def _exact(
 @click.option("--steps", default=5200, show_default=True)
 @click.option("--batch", default=16, show_default=True)
 @click.option("--learning-rate", default=1.5e-3, show_default=True)
-@click.option("--minutes", type=float)
 @click.option("--seed", default=0, show_default=True)
 def main(output: Path, **options: float) -> None:
     """Make the start checkpoint of tiny."""
