@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
@@ -127,9 +128,12 @@ class StepCreditTrainer(GRPOTrainer):
         problems = self.batch(self.batch_number)
         places = [divmod(first + at, n) for at in range(len(prompts))]
         began = time.perf_counter()
-        self._made = self.roll_out(
-            self._task, [(problems[which], number) for which, number in places], self.batch_number
-        )
+        chosen = [(problems[which], number) for which, number in places]
+        version = f"step {self.batch_number}"  # the policy after so many
+        self._made = [
+            msgspec.structs.replace(one, policy_version=version)
+            for one in self.roll_out(self._task, chosen, self.batch_number)
+        ]
         self._seconds["rollouts"] = time.perf_counter() - began
         out: dict[str, list[Any]] = {
             name: [] for name in ("prompt_ids", "completion_ids", "logprobs", "env_mask", "outcome")
