@@ -1,6 +1,5 @@
 """What is written and shown while a run goes on."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +21,6 @@ class Record(TrainerCallback):
         """Take what is needed."""
         self._config, self._store, self._say = config, store, say
         self._updates = config.optimizer.minibatches * config.optimizer.passes
-        self._began = time.perf_counter()
-
-    def on_step_begin(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any):
-        """Start the clock at the first update of a step."""
-        if state.global_step % self._updates == 0:
-            self._began = time.perf_counter()
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any):
         """Ask for an evaluation now and then, and after the last step."""
@@ -51,12 +44,6 @@ class Record(TrainerCallback):
             return
         line: dict[str, Any] = {"step": state.global_step // self._updates}
         line |= {name: value for name, value in logs.items() if name != "epoch"}
-        if "success" in line:
-            line["seconds/step"] = time.perf_counter() - self._began
-            line["seconds/update"] = line["seconds/step"] - sum(
-                line.get(f"seconds/{phase}", 0.0) for phase in ("rollouts", "credit")
-            )
-            line["credit_share"] = line.get("seconds/credit", 0.0) / line["seconds/step"]
         self._store.log(line)
         self._say(self._shown(line))
 

@@ -83,11 +83,25 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             peft_config=lora_of(config),
         )
         trainer.remove_callback(PrinterCallback)
+        say(_head(config, trainer.model))
         if last is not None:
             say(f"going on after step {trainer_step(last, config)}, from {last}")
         trainer.train(resume_from_checkpoint=str(last) if last is not None else None)
         trainer.save_model(str(folder / "last"))
     return store
+
+
+def _head(config: TrainConfig, model: Any) -> str:
+    """Say what is going to happen."""
+    size = sum(value.numel() for value in model.parameters())
+    trained = sum(value.numel() for value in model.parameters() if value.requires_grad)
+    part = "" if trained == size else f", {trained / 1e6:.1f} of them trained"
+    r = config.rollouts
+    return (
+        f"{config.model.name} ({size / 1e6:.1f} million parameters{part}) on {config.task.train}: "
+        f"{config.optimizer.steps} steps of {r.problems} problems × {r.n} rollouts, credit by "
+        f"{config.credit.estimator}"
+    )
 
 
 def _silent(line: str) -> None:

@@ -88,6 +88,7 @@ class StepCreditTrainer(GRPOTrainer):
         self._credit_config = config.credit.made()
         self._made: list[Rollout] = []
         self._seconds: dict[str, float] = {}
+        self._began = 0.0
         self._order = lru_cache(maxsize=2)(self._shuffled)
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # rollout_func is what we build on
         slots = Dataset.from_dict({"prompt": [str(n) for n in range(config.rollouts.problems)]})
@@ -127,7 +128,7 @@ class StepCreditTrainer(GRPOTrainer):
         n, first = self._config.rollouts.n, self.accelerator.process_index * len(prompts)
         problems = self.batch(self.batch_number)
         places = [divmod(first + at, n) for at in range(len(prompts))]
-        began = time.perf_counter()
+        self._began = began = time.perf_counter()
         chosen = [(problems[which], number) for which, number in places]
         version = f"step {self.batch_number}"  # the policy after so many
         self._made = [
@@ -274,7 +275,16 @@ class StepCreditTrainer(GRPOTrainer):
             loss = loss * (fed / rows) / inputs["live_share"].clamp(min=1 / rows)
         return loss
 
-    # 4. Evaluation, and what is saved.
+    # 4. Metrics, evaluation, and what is saved.
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Tell how long the step took, and how much of that went into credit."""
+        if "loss" in logs and self._seconds:
+            whole = time.perf_counter() - self._began
+            logs["seconds/update"] = whole - sum(self._seconds.values())
+            logs["seconds/step"] = whole
+            logs["credit_share"] = self._seconds["credit"] / whole
+        super().log(logs, start_time)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Roll out the held-out problems; keep the policy if it is the best so far.
