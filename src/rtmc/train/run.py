@@ -85,7 +85,12 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
         trainer.remove_callback(PrinterCallback)
         say(_head(config, trainer.model))
         if last is not None:
-            say(f"going on after step {trainer_step(last, config)}, from {last}")
+            done = trainer_step(last, config)
+            say(
+                f"going on after step {done}, from {last}"
+                if done < config.optimizer.steps
+                else f"all {done} steps are done"
+            )
         trainer.train(resume_from_checkpoint=str(last) if last is not None else None)
         trainer.save_model(str(folder / "last"))
     return store
