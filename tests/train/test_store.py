@@ -29,6 +29,7 @@ def test_metrics_of_two_groups_by_hand() -> None:
     found = metrics_of(credited, signal_of(credited), {"credit": 0.5})
     assert found["success"] == 2 / 8
     assert found["signal"] == 1 / 2
+    assert (found["groups/all_passed"], found["groups/none_passed"]) == (0, 1 / 2)
     assert found["rollout/steps"] == 2
     assert found["rollout/tokens"] == 9
     assert found["calls/malformed"] == found["calls/none"] == found["rollout/errors"] == 0

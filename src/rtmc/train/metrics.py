@@ -35,10 +35,13 @@ def metrics_of(
     count = max(len(rollouts), 1)
     advantages = np.concatenate([np.zeros(0), *(s.advantages[s.mask] for s in signals)])
     calls = [call for one in rollouts for step in one.steps for call in step.calls]
+    outcomes = _outcomes(credit)
     live = {r.group for r, s in zip(credit.rollouts, signals, strict=True) if s.live}
     return {
         "success": d.passed / count,
         "signal": len(live) / max(d.groups, 1),
+        "groups/all_passed": sum(passes == of for passes, of in outcomes) / max(d.groups, 1),
+        "groups/none_passed": sum(passes == 0 for passes, _ in outcomes) / max(d.groups, 1),
         **_overlaps(credit),
         "winners_negative": d.winner_negative / max(d.winner_steps, 1),
         "losers_positive": d.loser_positive / max(d.loser_steps, 1),
@@ -56,6 +59,14 @@ def metrics_of(
         "calls/none": _share_without_calls(rollouts),
         **{f"seconds/{phase}": value for phase, value in seconds.items()},
     }
+
+
+def _outcomes(credit: Credit) -> list[tuple[int, int]]:
+    """Count for each group the rollouts that passed, and all."""
+    passed: dict[int, list[bool]] = {}
+    for r in credit.rollouts:
+        passed.setdefault(r.group, []).append(r.rollout.status == "passed")
+    return [(sum(of), len(of)) for of in passed.values()]
 
 
 def _overlaps(credit: Credit) -> dict[str, float]:
