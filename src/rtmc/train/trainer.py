@@ -11,6 +11,7 @@ and the reports to TensorBoard or W&B are TRL's and transformers'.
 """
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -22,6 +23,7 @@ import msgspec
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
+from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase, Trainer
 from trl import GRPOConfig, GRPOTrainer
 
@@ -169,8 +171,11 @@ class StepCreditTrainer(GRPOTrainer):
             rollout(task, problem, model, number, seed, limits) for problem, number in places
         )
         made: dict[int, Rollout] = {}
+        driving = drive(attempts, model, workers=r.workers, at_once=r.at_once)
+        hidden = not sys.stderr.isatty() or not self.accelerator.is_main_process
+        bar = tqdm(driving, "rollouts", len(places), leave=False, disable=hidden)
         with self.accelerator.autocast():
-            for at, result in drive(attempts, model, workers=r.workers, at_once=r.at_once):
+            for at, result in bar:
                 if isinstance(result, Exception):
                     if not isinstance(result, RtmcError):
                         raise result
