@@ -58,7 +58,8 @@ def paper(size: str, methods: str | None, jobs: int, output: Path) -> None:
     path = output / "paper.json"
     if path.exists():
         found = msgspec.json.decode(path.read_bytes())
-        if found["settings"] != msgspec.to_builtins(SIZES[size]) or list(found["rates"]) != chosen:
+        settings = msgspec.json.decode(msgspec.json.encode(SIZES[size]))
+        if found["settings"] != settings or list(found["rates"]) != chosen:
             raise OptionError(f"{path} comes from other settings; remove it, or choose another -o")
     else:
         with bar(work_of(SIZES[size], chosen)) as tick:

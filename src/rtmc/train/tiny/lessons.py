@@ -34,14 +34,14 @@ class Habits(msgspec.Struct, frozen=True):
         give_up: finishes without a change, at each step.
     """
 
-    search: float = 0.7
-    follow: float = 0.8
-    patience: float = 0.6
-    place: float = 0.65
-    fix: float = 0.7
-    test: float = 0.5
-    retry: float = 0.5
-    give_up: float = 0.03
+    search: float = 0.8
+    follow: float = 0.85
+    patience: float = 0.75
+    place: float = 0.8
+    fix: float = 0.8
+    test: float = 0.6
+    retry: float = 0.6
+    give_up: float = 0.02
 
 
 @dataclass(frozen=True, slots=True)

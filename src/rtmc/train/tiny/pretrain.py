@@ -29,10 +29,7 @@ from rtmc.train.tiny.lessons import Habits, lesson
 
 __all__ = ["STAGES", "Stage", "new_model", "pretrain"]
 
-GOOD = Habits(
-    search=0.9, follow=0.95, patience=0.9, place=0.85, fix=0.85, test=0.6, retry=0.8, give_up=0.0
-)
-"""Not better than that: who only ever copies the faulty line does not learn to copy a line."""
+GOOD = Habits(search=1, follow=1, patience=1, place=1, fix=1, test=0.6, retry=1, give_up=0)
 LONGEST = 448
 SHOWN, SAID = 1, 2
 OBSERVED = 1.0
@@ -57,9 +54,9 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 STAGES = (
-    Stage(0.42, Knobs(modules=1, functions=1, depth=0), GOOD),
-    Stage(0.62, Knobs(modules=1, functions=2, depth=0), GOOD),
-    Stage(0.78, Knobs(), GOOD),
+    Stage(0.48, Knobs(modules=1, functions=1, depth=0), GOOD),
+    Stage(0.74, Knobs(modules=1, functions=2, depth=0), GOOD),
+    Stage(0.95, Knobs(), GOOD),
     Stage(1.0, Knobs(), Habits()),
 )
 
@@ -115,7 +112,7 @@ class _Lessons(IterableDataset):
 def pretrain(
     folder: Path,
     *,
-    steps: int = 4600,
+    steps: int = 4200,
     batch: int = 16,
     learning_rate: float = 1.5e-3,
     seed: int = 0,
@@ -223,7 +220,7 @@ def _exact(
 
 @click.command()
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
-@click.option("--steps", default=4600, show_default=True)
+@click.option("--steps", default=4200, show_default=True)
 @click.option("--batch", default=16, show_default=True)
 @click.option("--learning-rate", default=1.5e-3, show_default=True)
 @click.option("--seed", default=0, show_default=True)
