@@ -80,7 +80,9 @@ def test_a_run_without_a_checkpoint_begins_anew(tmp_path: Path) -> None:
 
 
 def test_other_settings_are_refused_by_name_but_for_those_that_may_change(tmp_path: Path) -> None:
-    Store(tmp_path, config_of())
+    Store(tmp_path, config_of(credit__estimator="grpo"))
+    store = Store(tmp_path, config_of())  # the one before has not begun
+    store.log({"step": 1, "success": 0.5})
     Store(tmp_path, config_of(optimizer__steps=5, output__rollouts=1))
     with pytest.raises(OptionError, match=r"another optimizer\.learning_rate;"):
         Store(tmp_path, config_of(optimizer__learning_rate=0.5))

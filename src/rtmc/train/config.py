@@ -289,7 +289,8 @@ def load(name: str, sets: dict[str, str] | None = None) -> TrainConfig:
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, OptionError):
             raise OptionError(f"{path}: {error.__cause__}") from None
-        raise FormatError(f"{path}: {error}") from error
+        whole = f"{path} with --set {', '.join(sets)}" if sets else str(path)
+        raise FormatError(f"{whole}: {error}") from error
 
 
 def _set(table: dict[str, Any], key: str, value: str) -> None:

@@ -50,6 +50,7 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    config.credit.made()  # what cannot be is said before anything is begun
     t, e = config.task, config.evaluation
     task, problems = open_problems(t.train, t.sandbox, t.memory, t.first, t.problems)
     held_out = None

@@ -53,7 +53,7 @@ class Store:
     def _begin(self) -> None:
         folder, path = self.folder, self.folder / "config.json"
         mine = msgspec.to_builtins(self._config)
-        if path.exists():
+        if path.exists() and self._has_begun():
             ours, theirs = _flat(mine), _flat(json.loads(path.read_text(encoding="utf-8")))
             other = [
                 key
@@ -65,7 +65,7 @@ class Store:
                     f"{folder} holds a run with another {', '.join(other)}; go on with the same "
                     "settings, or choose another -o"
                 )
-        elif folder.exists() and any(folder.iterdir()):
+        elif not path.exists() and folder.exists() and any(folder.iterdir()):
             raise OptionError(f"{folder} is not empty and holds no run; choose another -o")
         try:
             self._rollouts.mkdir(parents=True, exist_ok=True)
@@ -73,6 +73,10 @@ class Store:
             raise OutputError(f"cannot write {folder}: {error.strerror}") from error
         with open_atomic(path) as file:
             file.write(msgspec.json.format(msgspec.json.encode(mine)) + b"\n")
+
+    def _has_begun(self) -> bool:
+        """Say whether there is anything to lose: a run may have failed before its first step."""
+        return bool(self.metrics()) or any(self.folder.glob("checkpoint-*"))
 
     # Checkpoints.
 

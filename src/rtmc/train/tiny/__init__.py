@@ -1,0 +1,1 @@
+"""The embedded default: lessons for the start checkpoint, how it is made, and what it can do."""
