@@ -15,13 +15,13 @@ from here import warm_works
 
 from rtmc import Config
 from rtmc.advantages import RTMC
-from rtmc.bench.paper import METHODS, SIZES, Run, config_of, detectable, table, work_of
+from rtmc.bench.paper import KEPT, METHODS, SIZES, Run, config_of, detectable, table, work_of
 from rtmc.cli import main
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_differ_in_their_credit_alone(method: str) -> None:
-    run = Run(SIZES["cores"], method, 3e-4, 101, tested=True)
+    run = Run(SIZES["cores"].budget, method, 3e-4, 101, tested=True)
     config = config_of(run)
     grpo = config_of(msgspec.structs.replace(run, method="grpo"))
     assert msgspec.structs.replace(config, credit=grpo.credit) == grpo
@@ -30,7 +30,7 @@ def test_methods_differ_in_their_credit_alone(method: str) -> None:
 
 
 def test_rtmc_is_the_papers() -> None:
-    run = Run(SIZES["paper"], "rtmc", 3e-4, 0, tested=True)
+    run = Run(SIZES["paper"].budget, "rtmc", 3e-4, 0, tested=True)
     assert config_of(run).credit.made() == Config.paper()
     assert config_of(run).rollouts.problems * config_of(run).rollouts.n == 64
     bare = config_of(msgspec.structs.replace(run, method="rtmc, no smoothing")).credit.made()
@@ -38,8 +38,11 @@ def test_rtmc_is_the_papers() -> None:
 
 
 FOUND = {
-    "settings": {"steps": 2, "problems": 1, "n": 2, "seeds": 2, "test": 4, "runs": 3},
+    "settings": {"budget": {"steps": 2, "problems": 1, "n": 2, "test": 4, "runs": 3}, "seeds": 2,
+                 "rates": [1e-4, 3e-4]},
     "rates": {"grpo": 1e-4, "rtmc": 3e-4},
+    "tuning": {"grpo": {"0.0001": [0.5, 0.25], "0.0003": [0.25, 0.25]},
+               "rtmc": {"0.0001": [0.25, 0.0], "0.0003": [0.5, 0.5]}},
     "results": [
         {"method": "grpo", "seed": 100, "curve": [0.0, 0.5], "validation": [[0, 0.25], [2, 0.5]],
          "best": [3, 0, 1, 2], "last": [3, 0, 0, 0]},
@@ -52,12 +55,18 @@ FOUND = {
         {"method": "baseline", "seed": 0, "best": [3, 0, 0, 0], "last": [3, 0, 0, 0]},
     ],
 }  # fmt: skip
+for one in FOUND["results"][:-1]:
+    one["means"] = dict.fromkeys(KEPT, 0.5)
+FOUND["results"][1]["means"]["rollout/steps"] = 7.5
 
 
 def test_sums_by_hand() -> None:
     lines = table(FOUND)
-    rows = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")[2:-1]]
-            for line in lines if line.startswith("| ")}  # fmt: skip
+    rows: dict[str, list[str]] = {}
+    for line in lines:
+        if line.startswith("| "):
+            name, *cells = (cell.strip() for cell in line.split("|")[1:-1])
+            rows.setdefault(name, cells)
     assert rows["baseline"][1] == "0.250"
     assert rows["baseline"][3] == "0.250"
     # 6 and 3 of 12 passed; 9 and 6
@@ -73,6 +82,9 @@ def test_sums_by_hand() -> None:
     assert rows["rtmc against the baseline"] == ["4", "1"]
     assert rows["rtmc against grpo"] == ["3", "1"]
     assert rows["grpo against the baseline"] == ["1", "0"]
+    shown = [line for line in lines if line.startswith("| rtmc |")]
+    assert "| rtmc | 0.250 0.000 | 0.500 0.500 |" in shown
+    assert "| rtmc | 0.5 | 0.5 | 0.5 | 0.5 | 4 | 0.5 | 0.5 | 0.5 | 0.5 |" in shown  # of 7.5 and 0.5
     assert detectable(FOUND) == 0.0  # both seeds differ by the same
 
 

@@ -47,16 +47,13 @@ TASK = "tiny:split=test"
 TEST_SEED = 20_261_130
 
 
-class Size(msgspec.Struct, frozen=True):
-    """How large the experiment is.
+class Budget(msgspec.Struct, frozen=True):
+    """What one training run may use, and how it is tested.
 
     Attributes:
         steps: of a run.
         problems: of a step.
         n: rollouts of each.
-        rates: learning rates that are tried.
-        tuning: seeds for each of them.
-        seeds: fresh seeds at the chosen one.
         every: steps between two evaluations on the validation problems.
         validation: how many of these.
         test: how many other problems; ``runs`` rollouts of each.
@@ -66,19 +63,32 @@ class Size(msgspec.Struct, frozen=True):
     steps: int = 40
     problems: int = 4
     n: int = 8
-    rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3)
-    tuning: int = 2
-    seeds: int = 5
     every: int = 8
     validation: int = 96
     test: int = 256
     runs: int = 3
 
 
+class Size(msgspec.Struct, frozen=True):
+    """How large the experiment is.
+
+    Attributes:
+        budget: of each run.
+        rates: learning rates that are tried.
+        tuning: seeds for each of them.
+        seeds: fresh seeds at the chosen one.
+    """
+
+    budget: Budget = Budget()
+    rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3)
+    tuning: int = 2
+    seeds: int = 5
+
+
 SIZES = {
-    "smoke": Size(2, 2, 4, (3e-4,), 1, 2, 1, 4, 4, 3),
+    "smoke": Size(Budget(2, 2, 4, 1, 4, 4, 3), (3e-4,), 1, 2),
     "cores": Size(),
-    "paper": Size(steps=150, problems=8, tuning=3, every=10, validation=256, test=500),
+    "paper": Size(Budget(steps=150, problems=8, every=10, validation=256, test=500), tuning=3),
 }
 
 
@@ -86,37 +96,45 @@ class Run(msgspec.Struct, frozen=True):
     """One training run, or the test of the start checkpoint.
 
     Attributes:
-        size: of the experiment.
+        budget: of the run.
         method: of ``METHODS``, or ``baseline``.
         rate: the learning rate.
         seed: of problems and sampling.
         tested: whether its policies are tested.
     """
 
-    size: Size
+    budget: Budget
     method: str
     rate: float
     seed: int
     tested: bool
 
 
+KEPT = (
+    "signal", "overlap/content", "overlap/paper", "winners_negative", "losers_positive",
+    "rollout/steps", "rollout/incomplete", "entropy", "grad_norm", "calls/refused", "credit_share",
+    "seconds/step",
+)  # fmt: skip
+"""Metrics whose mean over a run's steps is kept."""
+
+
 def config_of(run: Run) -> TrainConfig:
     """Make the configuration of a run."""
-    size = run.size
+    of = run.budget
     sets = {
         "seed": str(run.seed),
-        "rollouts.problems": str(size.problems),
-        "rollouts.n": str(size.n),
-        "optimizer.steps": str(size.steps),
+        "rollouts.problems": str(of.problems),
+        "rollouts.n": str(of.n),
+        "optimizer.steps": str(of.steps),
         "optimizer.learning_rate": repr(run.rate),
-        "optimizer.micro_batch": str(min(16, size.problems * size.n)),
+        "optimizer.micro_batch": str(min(16, of.problems * of.n)),
         "evaluation.task": f'"{TASK}"',
-        "evaluation.problems": str(size.validation),
-        "evaluation.every": str(size.every),
+        "evaluation.problems": str(of.validation),
+        "evaluation.every": str(of.every),
         "output.rollouts": "2",
     }
     if not run.tested:
-        sets |= {"evaluation.every": str(size.steps), "evaluation.problems": "1"}
+        sets |= {"evaluation.every": str(of.steps), "evaluation.problems": "1"}
     return load("tiny", sets | METHODS[run.method])
 
 
@@ -131,10 +149,10 @@ def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
     Returns:
         ``curve``: success of the rollouts of each step; ``validation``: pairs of step and success;
         ``best``, ``last``: of ``runs`` rollouts, how many passed, for each test problem; ``step``:
-        of the best checkpoint; ``seconds`` a step.
+        of the best checkpoint; ``means``: of ``KEPT``.
     """
     if run.method == "baseline":
-        return {"best": test(model, run), "last": test(model, run)}
+        return dict.fromkeys(("best", "last"), test(model, run.budget))
     from rtmc.train.run import train
 
     own = folder / f"{run.method.replace(', ', '-')}-{run.rate:g}-{run.seed}".replace(" ", "-")
@@ -143,21 +161,22 @@ def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
     steps = [line for line in lines if "success" in line]
     found: dict[str, Any] = {
         "curve": [line["success"] for line in steps],
-        "signal": [line["signal"] for line in steps],
         "validation": [
             [one["step"], one["eval_success"]] for one in lines if "eval_success" in one
         ],
-        "seconds": statistics.median(line["seconds/step"] for line in steps),
-        "credit_share": statistics.median(line["credit_share"] for line in steps),
+        "means": {
+            name: round(float(np.mean([line[name] for line in steps if name in line])), 5)
+            for name in KEPT
+        },
     }
     if run.tested:
         found["step"] = store.best_step
-        found |= {which: test(f"hf:{own / which}", run) for which in ("best", "last")}
+        found |= {which: test(f"hf:{own / which}", run.budget) for which in ("best", "last")}
     shutil.rmtree(own)
     return found
 
 
-def test(model: str, run: Run) -> list[int]:
+def test(model: str, budget: Budget) -> list[int]:
     """Say how many of the runs of each test problem passed."""
     import functools
 
@@ -169,12 +188,12 @@ def test(model: str, run: Run) -> list[int]:
 
     rollouts = load("tiny").rollouts
     task = open_task(TASK, functools.partial(open_sandbox, "warm"))
-    first = run.size.validation
-    problems = Part(task.problems, range(first, first + run.size.test))
+    first = budget.validation
+    problems = Part(task.problems, range(first, first + budget.test))
     policy = open_model(model, Sampling(max_tokens=rollouts.max_tokens))
     limits = Limits(steps=rollouts.steps, tokens=rollouts.tokens)
     passed = dict.fromkeys((problem.problem_id for problem in problems), 0)
-    for one in roll_out(task, problems, policy, run.size.runs, seed=TEST_SEED, limits=limits):
+    for one in roll_out(task, problems, policy, budget.runs, seed=TEST_SEED, limits=limits):
         passed[one.problem_id] += one.status == "passed"
     return list(passed.values())
 
@@ -206,7 +225,7 @@ def study(
     do = partial(perform, folder=folder / "runs")
     store = pieces.partial(str(folder / "paper.json"))
     tuning = [
-        Run(size, method, rate, seed, tested=False)
+        Run(size.budget, method, rate, seed, tested=False)
         for seed in range(size.tuning)
         for method in methods
         for rate in size.rates
@@ -220,11 +239,11 @@ def study(
         method: max(of, key=lambda rate: float(np.mean(of[rate]))) for method, of in scores.items()
     }
     fresh = [
-        Run(size, method, rates[method], FRESH_FROM + seed, tested=True)
+        Run(size.budget, method, rates[method], FRESH_FROM + seed, tested=True)
         for seed in range(size.seeds)
         for method in methods
     ]
-    fresh.append(Run(size, "baseline", 0.0, 0, tested=True))
+    fresh.append(Run(size.budget, "baseline", 0.0, 0, tested=True))
     results = pieces.run(do, fresh, jobs, store, tick)
     return {
         "settings": msgspec.to_builtins(size),
@@ -240,14 +259,15 @@ def study(
 
 def table(found: dict[str, Any]) -> list[str]:
     """Sum the experiment up as Markdown."""
-    size, results = found["settings"], found["results"]
+    size, results = found["settings"]["budget"], found["results"]
     methods = list(found["rates"])
     baseline = next(r for r in results if r["method"] == "baseline")
     of = {m: [r for r in results if r["method"] == m] for m in methods}
     runs = size["runs"]
     lines = [
         f"{size['steps']} steps of {size['problems']} problems × {size['n']} rollouts, "
-        f"{size['seeds']} fresh seeds; tested on {size['test']} problems × {runs} runs.",
+        f"{found['settings']['seeds']} fresh seeds; "
+        f"tested on {size['test']} problems × {runs} runs.",
         "",
         "| method | rate | pass@1, test | minus GRPO | most of three | paper's way | last step "
         "| training, mean | minus GRPO |",
@@ -277,6 +297,32 @@ def table(found: dict[str, Any]) -> list[str]:
         if REFERENCE in of and m != REFERENCE:
             other = [_solved(r["best"], runs) for r in of[REFERENCE]]
             lines.append(f"| {m} against {REFERENCE} | {_gained(solved, other)} |")
+    return lines + _rates(found) + _evidence(of)
+
+
+def _rates(found: dict[str, Any]) -> list[str]:
+    """Show what the rates were chosen by."""
+    rates = [f"{rate:g}" for rate in found["settings"]["rates"]]
+    lines = ["", f"| training, mean, at | {' | '.join(rates)} |", "|---|" + "---|" * len(rates)]
+    for m, of in found["tuning"].items():
+        cells = [" ".join(f"{value:.3f}" for value in of[rate]) for rate in rates]
+        lines.append(f"| {m} | {' | '.join(cells)} |")
+    return lines
+
+
+def _evidence(of: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Show what tells why a method does well or badly."""
+    shown = {
+        "groups with signal": "signal", "overlap, as the paper signs": "overlap/paper",
+        "of winners' steps, A < 0": "winners_negative",
+        "of losers' steps, A > 0": "losers_positive", "turns": "rollout/steps",
+        "entropy": "entropy", "calls refused": "calls/refused", "seconds a step": "seconds/step",
+        "of them credit": "credit_share",
+    }  # fmt: skip
+    lines = ["", f"| means over training | {' | '.join(shown)} |", "|---|" + "---|" * len(shown)]
+    for m, results in of.items():
+        means = [np.mean([r["means"][name] for r in results]) for name in shown.values()]
+        lines.append(f"| {m} | {' | '.join(f'{mean:.3g}' for mean in means)} |")
     return lines
 
 
@@ -286,7 +332,7 @@ def detectable(found: dict[str, Any]) -> float | None:
     2.8 standard errors (two-sided 5 %, power 80 %) of the mean of paired differences, the median
     over methods.
     """
-    runs, errors = found["settings"]["runs"], []
+    runs, errors = found["settings"]["budget"]["runs"], []
     of = {m: [r for r in found["results"] if r["method"] == m] for m in found["rates"]}
     for m in of:
         if m != REFERENCE and REFERENCE in of and len(of[m]) > 1:

@@ -27,12 +27,14 @@ def experiment() -> None:
               "150 steps of 64 rollouts.")  # fmt: skip
 @click.option("--methods", metavar="NAME,…", help="grpo, grpo_step, rtmc, 'rtmc, no smoothing', "
               "chain_gae; separated by semicolons or commas.  [all]")  # fmt: skip
+@click.option("--seeds", type=click.IntRange(1), metavar="N",
+              help="Fresh seeds of each method, another number than the size's.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True,
               help="Runs at the same time, one thread each.")  # fmt: skip
 @click.option("-o", "--output", required=True, metavar="DIR", type=click.Path(path_type=Path),
               help="Results go there. What was stopped goes on when the command is given "
               "again.")  # fmt: skip
-def paper(size: str, methods: str | None, jobs: int, output: Path) -> None:
+def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: Path) -> None:
     """Train in the paper's configurations and the recommended one, and compare.
 
     Six ways from one checkpoint: none, GRPO, GRPO with step rewards, RTMC as the paper has it, RTMC
@@ -53,17 +55,22 @@ def paper(size: str, methods: str | None, jobs: int, output: Path) -> None:
     from rtmc.bench.paper import METHODS, SIZES, detectable, study, table, work_of
     from rtmc.cli.judge import bar
 
-    chosen = _chosen(methods, list(METHODS))
+    chosen, settings = _chosen(methods, list(METHODS)), SIZES[size]
+    if seeds:
+        settings = msgspec.structs.replace(settings, seeds=seeds)
     output.mkdir(parents=True, exist_ok=True)
     path = output / "paper.json"
     if path.exists():
         found = msgspec.json.decode(path.read_bytes())
-        settings = msgspec.json.decode(msgspec.json.encode(SIZES[size]))
-        if found["settings"] != settings or list(found["rates"]) != chosen:
-            raise OptionError(f"{path} comes from other settings; remove it, or choose another -o")
+        same = msgspec.json.encode(found["settings"]) == msgspec.json.encode(settings)
+        if not same or list(found["rates"]) != chosen:
+            raise OptionError(
+                f"{path} comes from other settings; remove it to go on with these, or choose "
+                "another -o"
+            )
     else:
-        with bar(work_of(SIZES[size], chosen)) as tick:
-            found = study(SIZES[size], chosen, output, jobs, tick)
+        with bar(work_of(settings, chosen)) as tick:
+            found = study(settings, chosen, output, jobs, tick)
         with open_atomic(path) as file:
             file.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
         found = msgspec.json.decode(path.read_bytes())

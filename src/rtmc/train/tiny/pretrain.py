@@ -4,7 +4,8 @@
 
 First repositories of one function of three lines, so that it learns to copy a line and to see where
 code and remark part; then files of two functions; then whole problems; last, habits that are not
-good, which reinforcement learning is to break.
+good, which reinforcement learning is to break. The same command goes on from the end of the last
+stage that it finished.
 """
 
 import copy
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import click
 import msgspec
@@ -31,6 +33,7 @@ __all__ = ["STAGES", "Stage", "new_model", "pretrain"]
 
 GOOD = Habits(search=1, follow=1, patience=1, place=1, fix=1, test=0.6, retry=1, give_up=0)
 LONGEST = 448
+KEPT = "stage.pt"
 SHOWN, SAID = 1, 2
 OBSERVED = 1.0
 """Weight of what tools say: to foresee a remark is to see where it parts from the code."""
@@ -135,9 +138,13 @@ def pretrain(
     optimizer = torch.optim.AdamW(
         [*model.parameters(), *probe.parameters()], betas=(0.9, 0.98), weight_decay=0.01
     )
+    parts = {"model": model, "probe": probe, "optimizer": optimizer}
+    kept = folder / KEPT
+    done = _go_on(parts, kept)
     began = time.monotonic()
     shown: deque[tuple[float, ...]] = deque(maxlen=100)
-    for step, (number, rows) in enumerate(_batches(stages, steps, batch, seed, chat)):
+    ends = {round(stage.until * steps) for stage in stages}
+    for step, number, rows in _batches(stages, steps, batch, seed, chat, done):
         falling = 0.55 + 0.45 * math.cos(math.pi * step / steps)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * min(1.0, (step + 1) / WARM_UP) * falling
@@ -154,25 +161,40 @@ def pretrain(
                 f"of what is said {said:.3f}, of where they part {parting:.3f}, line exact "
                 f"{line:.2f}, fix exact {fix:.2f}"
             )
-            _save(model, chat, folder)
+        if step + 1 in ends:
+            folder.mkdir(parents=True, exist_ok=True)
+            torch.save({"step": step + 1} | {k: v.state_dict() for k, v in parts.items()}, kept)
     _save(model, chat, folder)
+    kept.unlink()
+
+
+def _go_on(parts: dict[str, Any], kept: Path) -> int:
+    """Take up the end of the last stage that was finished; give the steps done."""
+    if not kept.exists():
+        return 0
+    states = torch.load(kept)
+    for name, part in parts.items():
+        part.load_state_dict(states[name])
+    click.echo(f"going on after step {states['step']} ({kept})")
+    return states["step"]
 
 
 Rows = tuple[torch.Tensor, ...]
 
 
 def _batches(
-    stages: Sequence[Stage], steps: int, batch: int, seed: int, chat: Shorthand
-) -> Iterator[tuple[int, Rows]]:
-    """Give so many batches, each with the number of its stage."""
-    done = 0
+    stages: Sequence[Stage], steps: int, batch: int, seed: int, chat: Shorthand, done: int
+) -> Iterator[tuple[int, int, Rows]]:
+    """Give the batches after those done: each with its step, and the number of its stage."""
     for number, stage in enumerate(stages):
         first = 20_000_003 * (1 + seed) + number * 5_000_011
         lessons = _Lessons(stage, chat, batch, first)
         until = round(stage.until * steps)
+        if until <= done:
+            continue
         coming = iter(DataLoader(lessons, None, num_workers=1, prefetch_factor=8))
-        for _ in range(done, until):
-            yield number, next(coming)
+        for step in range(done, until):
+            yield step, number, next(coming)
         done = until
 
 
