@@ -180,3 +180,25 @@ def test_real_groups(real: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert len(os.listdir(tmp_path)) == 2 * 5 + 2
     assert "and 19 more; --problem ID draws one" in result.stdout
+
+
+def training(folder: Path, estimator: str) -> str:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"credit": {"estimator": estimator}}))
+    (folder / "metrics.jsonl").write_text('{"step": 1, "success": 0.5}\n')
+    return str(folder)
+
+
+def test_runs_of_training_give_their_curves(tmp_path: Path) -> None:
+    runs = [training(tmp_path / name, name) for name in ("grpo", "rtmc")]
+    result = run(*runs, "-o", str(tmp_path / "out"), "--format", "svg")
+    assert result.exit_code == 0, result.output
+    assert os.listdir(tmp_path / "out") == ["curves.svg"]
+    assert "curves.svg" in result.stdout
+
+
+def test_runs_and_rollouts_are_not_drawn_together(tmp_path: Path) -> None:
+    result = run(training(tmp_path / "run", "rtmc"), EXAMPLE, "-o", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert f"{tmp_path}/run is a run of rtmc train" in result.output
+    assert not (tmp_path / "out").exists()

@@ -1,7 +1,7 @@
-"""``rtmc figures``: pictures of groups for a paper or a slide."""
+"""``rtmc figures``: pictures of groups, or of training runs, for a paper or a slide."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,8 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
     "\b\n"
     "  rtmc figures rollouts.jsonl -o figures\n"
     "  rtmc figures rollouts.jsonl -o paper --problem django__django-11239 --format pdf --width 7\n"
-    "  rtmc figures runs/ --outcomes report.json --level work -o slides --format png,svg"
+    "  rtmc figures runs/ --outcomes report.json --level work -o slides --format png,svg\n"
+    "  rtmc figures grpo-1 grpo-2 rtmc-1 rtmc-2 -o curves      (folders of rtmc train)"
 )
 @reading_options_for_pictures
 @config_options
@@ -67,28 +68,75 @@ def figures(
     dpi: int,
     **given: Any,
 ) -> None:
-    """Draw groups as pictures for a paper or a slide.
+    """Draw groups, or runs of `rtmc train`, as pictures for a paper or a slide.
 
     For each group whose rollouts ended differently: tree-PROBLEM, its rollouts merged by state, and
     comparison-PROBLEM, the advantages by GRPO, GRPO+Step and RTMC. Over these: quadrants, how often
-    the signs differ from GRPO+Step. Over all groups: overlap, how far the rollouts meet. Needs the
-    extra `figures`.
-    """
-    from rtmc.report.figures import comparison, draw_quadrants, overlap, save, title, tree
+    the signs differ from GRPO+Step. Over all groups: overlap, how far the rollouts meet.
 
-    config = make_config(given)
-    reader = make_reader(given)
-    folder = _folder(output)
+    Where every INPUT is the folder of a run: curves, its learning curves. Runs that differ by seed
+    alone are one line, the others are named by the settings that differ.
+
+    Needs the extra `figures`.
+    """
+    from rtmc.report.figures import save
+    from rtmc.report.runs import is_run
+
     written: list[str] = []
 
     def write(name: str, figure: "Figure") -> None:
         from rtmc.atomic import open_atomic
 
         for kind in kinds:
-            with open_atomic(folder / f"{name}.{kind}") as file:
+            with open_atomic(Path(output) / f"{name}.{kind}") as file:
                 save(figure, file, kind, dpi)
             written.append(f"{name}.{kind}")
 
+    runs = [path for path in given["inputs"] if is_run(path)]
+    if runs and len(runs) < len(given["inputs"]):
+        raise OptionError(
+            f"{runs[0]} is a run of rtmc train, others of INPUT are not; draw runs by themselves, "
+            f"and the rollouts of one from {runs[0]}/rollouts"
+        )
+    if runs:
+        left_out = _draw_runs(runs, write, output, width)
+    else:
+        left_out = _draw_groups(given, problems, write, output, width)
+    click.echo(f"{output}: {len(written)} figures: {_listed(written)}")
+    if left_out:
+        click.echo(
+            f"left out, as their rollouts do not differ in outcome: {_listed(left_out)}; "
+            "--problem ID draws one"
+        )
+
+
+Write = Callable[[str, "Figure"], None]
+
+
+def _draw_runs(runs: Sequence[str], write: Write, output: str, width: float | None) -> list[str]:
+    """Draw the learning curves of runs."""
+    from rtmc.report.curves import curves
+    from rtmc.report.runs import labelled, read_run
+
+    kinds = labelled([read_run(path) for path in runs])
+    _make_folder(output)
+    write("curves", curves(kinds, width))
+    return []
+
+
+def _draw_groups(
+    given: dict[str, Any],
+    problems: Sequence[str],
+    write: Write,
+    output: str,
+    width: float | None,
+) -> list[str]:
+    """Draw groups; give the problems that were left out."""
+    from rtmc.report.figures import comparison, draw_quadrants, overlap, title, tree
+
+    config = make_config(given)
+    reader = make_reader(given)
+    _make_folder(output)
     totals, names = _Totals(config), FileNames()
     seen: list[str] = []
     left_out: list[str] = []
@@ -117,23 +165,16 @@ def figures(
     signs = title(config.estimator.name), title(totals.reference)
     write("quadrants", draw_quadrants(totals.quadrants, *signs, width=width))
     write("overlap", overlap(totals.overlaps, width))
-    click.echo(f"{output}: {len(written)} figures: {_listed(written)}")
-    if left_out:
-        click.echo(
-            f"left out, as their rollouts do not differ in outcome: {_listed(left_out)}; "
-            "--problem ID draws one"
-        )
+    return left_out
 
 
-def _folder(path: str) -> Path:
-    folder = Path(path)
+def _make_folder(path: str) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
             f"cannot make the folder {path}: {error.strerror}; choose another -o"
         ) from error
-    return folder
 
 
 def _listed(names: Sequence[str]) -> str:

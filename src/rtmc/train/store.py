@@ -11,6 +11,7 @@ import msgspec
 
 from rtmc.atomic import open_atomic
 from rtmc.errors import OptionError, OutputError
+from rtmc.report.runs import METRICS, SETTINGS, flat
 from rtmc.rollouts import Rollout, encode_rollout
 from rtmc.train.config import TrainConfig
 
@@ -42,7 +43,7 @@ class Store:
         """
         self.folder, self.best = folder, folder / "best"
         self._config, self.writes = config, writes
-        self._metrics, self._rollouts = folder / "metrics.jsonl", folder / "rollouts"
+        self._metrics, self._rollouts = folder / METRICS, folder / "rollouts"
         if writes:
             self._begin()
         path = folder / "best.json"
@@ -51,10 +52,10 @@ class Store:
         )
 
     def _begin(self) -> None:
-        folder, path = self.folder, self.folder / "config.json"
+        folder, path = self.folder, self.folder / SETTINGS
         mine = msgspec.to_builtins(self._config)
         if path.exists() and self._has_begun():
-            ours, theirs = _flat(mine), _flat(json.loads(path.read_text(encoding="utf-8")))
+            ours, theirs = flat(mine), flat(json.loads(path.read_text(encoding="utf-8")))
             other = [
                 key
                 for key in sorted({*ours, *theirs})
@@ -154,14 +155,3 @@ class Store:
 
 def _number(path: Path) -> int:
     return int(path.name.removeprefix("step-").removesuffix(".jsonl.gz"))
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Name the values of nested tables by dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
