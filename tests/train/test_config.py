@@ -27,6 +27,23 @@ def test_values_are_set_by_dotted_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("estimator", "given", "made"),
+    [
+        ("rtmc", {}, "problem"),
+        ("rtmc", {"credit.normalize": "none"}, "none"),
+        ("chain_gae", {}, "none"),
+        ("dr_grpo", {}, "none"),
+        ("dr_grpo", {"credit.normalize": "problem"}, "problem"),
+    ],
+)
+def test_an_estimator_that_scales_itself_is_left_alone(
+    estimator: str, given: dict[str, str], made: str
+) -> None:
+    config = load("tiny", {"credit.estimator": estimator} | given)
+    assert config.credit.made().normalize == made
+
+
+@pytest.mark.parametrize(
     ("sets", "says"),
     [
         ({"rollouts.n": "1"}, "rollouts.n must be at least 2"),

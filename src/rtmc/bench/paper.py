@@ -33,7 +33,7 @@ _PAPER = {
 
 METHODS: dict[str, dict[str, str]] = {
     "grpo": {"credit.estimator": "grpo", "credit.beta": "0.0"},
-    "grpo_step": {"credit.estimator": "grpo_step"},
+    "grpo_step": {"credit.estimator": "grpo_step", "credit.max_bonuses": "none"},
     "rtmc": _PAPER,
     "rtmc, no smoothing": {**_PAPER, "credit.options.prior": "none"},
     "chain_gae": {"credit.estimator": "chain_gae"},

@@ -108,7 +108,9 @@ class CreditConfig(_Section, frozen=True):
         gamma: γ.
         beta: β, reward for the first validation after a change.
         max_bonuses: how often a rollout can earn it; ``"none"`` = for each change.
-        normalize: ``problem`` divides by the deviation of the problem's step advantages.
+        normalize: ``problem`` divides by the deviation of the problem's step advantages, ``none``
+            leaves them as the estimator has them; ``auto`` is ``problem`` for ``rtmc``, as in the
+            paper, and ``none`` for the others, which scale as their authors want it.
         incomplete: rollouts that a limit stopped: ``fail``, ``exclude`` or ``mask``.
         hash_chars: compared hex digits of a digest.
     """
@@ -119,7 +121,7 @@ class CreditConfig(_Section, frozen=True):
     gamma: float = 0.99
     beta: float = 0.05
     max_bonuses: int | Literal["none"] = 1
-    normalize: Literal["none", "problem"] = "problem"
+    normalize: Literal["auto", "none", "problem"] = "auto"
     incomplete: Literal["fail", "exclude", "mask"] = "fail"
     hash_chars: int = 16
 
@@ -132,6 +134,8 @@ class CreditConfig(_Section, frozen=True):
         given = msgspec.structs.asdict(self)
         options, bonuses = given.pop("options"), given.pop("max_bonuses")
         given["estimator"] = estimator_of(self.estimator, options)
+        if self.normalize == "auto":
+            given["normalize"] = "problem" if self.estimator == "rtmc" else "none"
         config = Config(**given, max_bonuses=None if bonuses == "none" else bonuses)
         config.signer()
         return config
