@@ -13,7 +13,7 @@ import torch
 from scripted_training import LIVE, Scripted, config_of, rollout_of, trainer_of
 
 from rtmc.credit import credit
-from rtmc.rollouts import Group
+from rtmc.rollouts import Group, Rollout
 
 
 def batch_of(trainer: Scripted) -> dict[str, Any]:
@@ -117,6 +117,27 @@ def test_where_no_group_has_signal_the_weights_do_not_move(tmp_path: Path) -> No
     trainer.train()
     for name, value in trainer.model.state_dict().items():
         assert torch.equal(value, before[name]), name
+
+
+class FirstOnly(Scripted):
+    """Only the first batch has signal."""
+
+    def roll_out(self, task: Any, places: Any, seed: int) -> list[Rollout]:
+        self.live = frozenset(["p0"] if seed == 0 else [])
+        return super().roll_out(task, places, seed)
+
+
+@pytest.mark.parametrize("micro", [4, 8])
+def test_momentum_does_not_move_them_either(tmp_path: Path, micro: int) -> None:
+    ends = {}
+    for steps in (1, 3):
+        config = config_of(optimizer__micro_batch=micro, optimizer__steps=steps)
+        trainer = trainer_of(tmp_path / str(steps), config, FirstOnly)
+        trainer.train()
+        ends[steps] = trainer.model.state_dict()
+        logged = [line for line in trainer.state.log_history if "loss" in line]
+        assert ["entropy" in line for line in logged] == [True, False, False][:steps]
+    assert all(torch.equal(value, ends[3][name]) for name, value in ends[1].items())
 
 
 def test_where_some_have_they_do(tmp_path: Path) -> None:

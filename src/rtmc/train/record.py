@@ -22,6 +22,12 @@ class Record(TrainerCallback):
         self._config, self._store, self._say = config, store, say
         self._updates = config.optimizer.minibatches * config.optimizer.passes
 
+    def on_train_begin(
+        self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        """Let a run that goes on keep to what it is told now, not to what it was told before."""
+        state.save_steps = args.save_steps
+
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any):
         """Ask for an evaluation now and then, and after the last step."""
         step, rest = divmod(state.global_step, self._updates)
@@ -51,8 +57,11 @@ class Record(TrainerCallback):
         steps = self._config.optimizer.steps
         if "eval_success" in line:
             return f"       held out: {line['eval_success']:.1%} solved"
+        entropy = (
+            f"{line['entropy']:.2f}" if "entropy" in line else "   –"
+        )  # of what carries signal
         return (
             f"{line['step']:>4}/{steps}  success {line['success']:.2f}  signal {line['signal']:.2f}"
-            f"  bonus {line['bonus']:.3f}  entropy {line['entropy']:.2f}"
+            f"  bonus {line['bonus']:.3f}  entropy {entropy}"
             f"  gradient {line['grad_norm']:.2f}  {line['seconds/step']:.1f} s"
         )

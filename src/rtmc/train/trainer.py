@@ -13,7 +13,7 @@ and the reports to TensorBoard or W&B are TRL's and transformers'.
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -24,7 +24,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from tqdm import tqdm
-from transformers import PreTrainedTokenizerBase, Trainer
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 from rtmc.agent.drive import drive
@@ -52,6 +52,16 @@ Place = tuple[Problem, int]
 SEEDS = 1_000_003
 """Batches of one seed at most; one more is the seed of all evaluations."""
 EVALUATION = SEEDS - 1
+
+
+class _StandStill(TrainerCallback):
+    """Does something before each step of the optimizer."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do = do
+
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+        self._do()
 
 
 class StepCreditTrainer(GRPOTrainer):
@@ -103,6 +113,8 @@ class StepCreditTrainer(GRPOTrainer):
             rollout_func=self._collect,
             **options,
         )
+        self._live = torch.zeros((), dtype=torch.long, device=self.accelerator.device)
+        self.add_callback(_StandStill(self.stand_still))
 
     # 1. Rollouts.
 
@@ -160,9 +172,6 @@ class StepCreditTrainer(GRPOTrainer):
             task: which opens and judges.
             places: which.
             seed: with the run's own, what they follow from.
-
-        Raises:
-            RolloutError: every one of them ended with an error that is not the agent's.
         """
         r = self._config.rollouts
         model, limits = self._sampler(), Limits(r.steps, r.tokens, r.seconds)
@@ -183,13 +192,7 @@ class StepCreditTrainer(GRPOTrainer):
                     reason = f"error: {result}"
                     result = Rollout(problem.problem_id, str(number), stop_reason=reason)
                 made[at] = result
-        rollouts = [made[at] for at in range(len(places))]
-        errors = [
-            one.stop_reason for one in rollouts if (one.stop_reason or "").startswith("error")
-        ]
-        if rollouts and len(errors) == len(rollouts):
-            raise RolloutError(f"every rollout ended with an error; the first: {errors[0]}")
-        return rollouts
+        return [made[at] for at in range(len(places))]
 
     def _sampler(self) -> Model:
         """Give the policy as something that continues dialogues."""
@@ -240,10 +243,17 @@ class StepCreditTrainer(GRPOTrainer):
         return out
 
     def _gathered(self, own: list[Rollout]) -> list[Rollout]:
-        """Bring the rollouts of all processes together, in the order of their ranks."""
-        if self.accelerator.num_processes == 1:
-            return own
-        return [decode_rollout(line) for line in gather_object([encode_rollout(o) for o in own])]
+        """Bring the rollouts of all processes together, in the order of their ranks.
+
+        Raises:
+            RolloutError: every one of them ended with an error that is not the agent's.
+        """
+        if self.accelerator.num_processes > 1:
+            own = [decode_rollout(line) for line in gather_object(list(map(encode_rollout, own)))]
+        errors = [one.stop_reason for one in own if (one.stop_reason or "").startswith("error")]
+        if own and len(errors) == len(own):
+            raise RolloutError(f"every rollout ended with an error; the first: {errors[0]}")
+        return own
 
     def _laid_out(
         self, signals: Sequence[Signal], completions: torch.Tensor
@@ -266,12 +276,15 @@ class StepCreditTrainer(GRPOTrainer):
 
         Losses that divide by rollouts (grpo, dr_grpo, sapo, luspo) divide by those only; dapo and
         cispo divide by tokens of the mask, bnpo by those of the micro-batch. What carries no signal
-        is not even fed to the model, unless there are several processes: TRL compares notes about
-        every rollout between them.
+        is not even fed to the model here, unless there are several processes: TRL compares notes
+        about every rollout between them.
         """
         live = inputs["tool_mask"].any(dim=1)
+        self._live += live.sum()
         rows, fed = len(live), len(live)
         if self.accelerator.num_processes == 1 and not live.all():
+            if not live.any() and self._may_stand_still:
+                return torch.zeros((), device=live.device, requires_grad=True)
             live[0] |= not live.any()  # the model is asked for a gradient of zeros, if for nothing
             inputs = {name: _rows(value, live, rows) for name, value in inputs.items()}
             fed = int(live.sum())
@@ -279,6 +292,21 @@ class StepCreditTrainer(GRPOTrainer):
         if self.loss_type in ("grpo", "dr_grpo", "sapo", "luspo"):
             loss = loss * (fed / rows) / inputs["live_share"].clamp(min=1 / rows)
         return loss
+
+    @property
+    def _may_stand_still(self) -> bool:
+        """Whether an optimizer step may be left out: float16's scaler of gradients wants each."""
+        return self.accelerator.scaler is None
+
+    def stand_still(self) -> None:
+        """Take the gradient away where no rollout of an optimizer step carries signal.
+
+        A gradient of zeros would still move the weights: the optimizer has momentum.
+        """
+        is_dead = not self.accelerator.reduce(self._live.clone()).item()
+        self._live.zero_()
+        if is_dead and self._may_stand_still:
+            self.accelerator.unwrap_model(self.model).zero_grad(set_to_none=True)
 
     # 4. Metrics, evaluation, and what is saved.
 
