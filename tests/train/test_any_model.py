@@ -18,8 +18,8 @@ from tiny_lm import llama, words
 from rtmc.agent.models.hf import HF
 from rtmc.errors import OptionError
 from rtmc.formats import read_groups
-from rtmc.train.config import load
 from rtmc.train.run import train
+from rtmc.train.toml import load
 
 SETS = {
     "task.train": "tiny:modules=1,functions=1,depth=0", "rollouts.problems": "2", "rollouts.n": "2",

@@ -14,8 +14,8 @@ from rtmc.agent.models import Sampling, open_model
 from rtmc.agent.rollout import roll_out
 from rtmc.agent.sandbox import open_sandbox
 from rtmc.agent.tasks import Part, open_task
-from rtmc.train.config import load
 from rtmc.train.run import train
+from rtmc.train.toml import load
 
 SIMPLEST = "tiny:modules=1,functions=1,depth=0"
 HELD_OUT, RUNS = 128, 4

@@ -22,7 +22,8 @@ from rtmc.batch import Floats
 from rtmc.bench import pieces
 from rtmc.bench.measures import bootstrap
 from rtmc.bench.speed import machine
-from rtmc.train.config import TrainConfig, load
+from rtmc.train.config import TrainConfig
+from rtmc.train.toml import load
 
 __all__ = ["METHODS", "SIZES", "Size", "study", "work_of"]
 

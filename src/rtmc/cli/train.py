@@ -34,7 +34,7 @@ def train(name: str, sets: tuple[str, ...], show: bool, output: Path | None) -> 
     model of its own, on two CPU cores), or one of those for GPUs in docs/training.md. Needs the
     extra `train`.
     """
-    from rtmc.train.config import load
+    from rtmc.train.toml import dumps, load
 
     given: dict[str, str] = {}
     for one in sets:
@@ -44,9 +44,7 @@ def train(name: str, sets: tuple[str, ...], show: bool, output: Path | None) -> 
         given[key.strip()] = value.strip()
     config = load(name, given)
     if show:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(config)).decode())
+        click.echo(dumps(config), nl=False)
         return
     if output is None:
         raise click.UsageError("Missing option '-o' / '--output'.")

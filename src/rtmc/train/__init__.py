@@ -4,6 +4,7 @@
 itself: collect, credit, loss. ``tiny`` makes the start checkpoint of the embedded default.
 """
 
-from rtmc.train.config import TrainConfig, load, presets
+from rtmc.train.config import TrainConfig
+from rtmc.train.toml import load, presets
 
 __all__ = ["TrainConfig", "load", "presets"]

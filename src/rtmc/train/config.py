@@ -1,14 +1,12 @@
-"""Every choice of a training run, as a TOML file says it."""
+"""Every choice of a training run."""
 
-import tomllib
-from importlib import resources
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from rtmc.config import Config, estimator_of
-from rtmc.errors import FormatError, OptionError
+from rtmc.errors import OptionError
 
 __all__ = [
     "CreditConfig",
@@ -19,9 +17,12 @@ __all__ = [
     "RolloutConfig",
     "TaskConfig",
     "TrainConfig",
-    "load",
-    "presets",
 ]
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0, le=1e9)]
+NotNegative = Annotated[float, Meta(ge=0, le=1e9)]
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,7 +49,7 @@ class ModelConfig(_Section, frozen=True):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     autocast: Literal["none", "bfloat16", "float16"] = "none"
     lora: dict[str, Any] | None = None
-    context: int | None = None
+    context: Count | None = None
     vllm: dict[str, Any] | None = None
 
 
@@ -64,10 +65,10 @@ class TaskConfig(_Section, frozen=True):
     """
 
     train: str = "tiny"
-    first: int = 0
-    problems: int | None = None
+    first: Natural = 0
+    problems: Count | None = None
     sandbox: str | None = None
-    memory: int = 1024
+    memory: Annotated[int, Meta(ge=64)] = 1024
 
 
 class RolloutConfig(_Section, frozen=True):
@@ -86,16 +87,16 @@ class RolloutConfig(_Section, frozen=True):
         at_once: rollouts that the model goes on with at once.
     """
 
-    problems: int = 8
-    n: int = 8
-    temperature: float = 1.0
-    top_p: float = 1.0
-    max_tokens: int = 1024
-    steps: int = 40
-    tokens: int = 32_768
-    seconds: float = 1800.0
-    workers: int = 8
-    at_once: int = 64
+    problems: Count = 8
+    n: Annotated[int, Meta(ge=2)] = 8  # credit compares rollouts
+    temperature: Positive = 1.0
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    max_tokens: Count = 1024
+    steps: Count = 40
+    tokens: Count = 32_768
+    seconds: Positive = 1800.0
+    workers: Count = 8
+    at_once: Count = 64
 
 
 class CreditConfig(_Section, frozen=True):
@@ -156,23 +157,23 @@ class OptimizerConfig(_Section, frozen=True):
         minibatches: optimizer steps that one batch of rollouts is split into.
         passes: how often it is gone through.
         micro_batch: rollouts of one forward and backward pass.
-        max_grad_norm: the gradient is cut to it.
+        max_grad_norm: the gradient is cut to it; 0 for not at all.
         gradient_checkpointing: spend time to save memory.
         extra: more of TRL's ``GRPOConfig``, by name.
     """
 
-    steps: int = 150
-    learning_rate: float = 1e-6
+    steps: Count = 150
+    learning_rate: Positive = 1e-6
     schedule: str = "constant_with_warmup"
-    warmup: int = 0
+    warmup: Natural = 0
     loss: Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo"] = "dapo"
-    epsilon: float = 0.2
-    epsilon_high: float | None = None
-    kl: float = 0.0
-    minibatches: int = 1
-    passes: int = 1
-    micro_batch: int = 16
-    max_grad_norm: float = 1.0
+    epsilon: Positive = 0.2
+    epsilon_high: Positive | None = None
+    kl: NotNegative = 0.0
+    minibatches: Count = 1
+    passes: Count = 1
+    micro_batch: Count = 16
+    max_grad_norm: NotNegative = 1.0
     gradient_checkpointing: bool = False
     extra: dict[str, Any] = {}
 
@@ -189,10 +190,10 @@ class EvaluationConfig(_Section, frozen=True):
     """
 
     task: str | None = None
-    first: int = 0
-    problems: int = 64
-    n: int = 1
-    every: int = 10
+    first: Natural = 0
+    problems: Count = 64
+    n: Count = 1
+    every: Count = 10
 
 
 class OutputConfig(_Section, frozen=True):
@@ -200,14 +201,14 @@ class OutputConfig(_Section, frozen=True):
 
     Attributes:
         save_every: steps between two checkpoints that a killed run goes on from.
-        checkpoints: how many of these are kept.
+        checkpoints: how many of these are kept; two at least, as the last may be cut off.
         rollouts: steps whose rollouts are kept, evenly spread, about so many; 0 for none.
         report_to: where TRL sends metrics besides ``metrics.jsonl``: tensorboard, wandb …
     """
 
-    save_every: int = 5
-    checkpoints: int = 2
-    rollouts: int = 64
+    save_every: Count = 5
+    checkpoints: Annotated[int, Meta(ge=2)] = 2
+    rollouts: Natural = 64
     report_to: tuple[str, ...] = ()
 
 
@@ -220,7 +221,7 @@ class TrainConfig(_Section, frozen=True):
     """
 
     about: str = ""
-    seed: int = 0
+    seed: Natural = 0
     model: ModelConfig = ModelConfig()
     task: TaskConfig = TaskConfig()
     rollouts: RolloutConfig = RolloutConfig()
@@ -230,81 +231,19 @@ class TrainConfig(_Section, frozen=True):
     output: OutputConfig = OutputConfig()
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no run.
+        """Refuse what makes no run.
 
         Raises:
-            OptionError: one of them is out of its range.
+            OptionError: a batch cannot be divided as it is to be; there is no such credit.
         """
         batch = self.rollouts.problems * self.rollouts.n
         splits = self.optimizer.minibatches * self.optimizer.micro_batch
-        for holds, says in (
-            (self.rollouts.n >= 2, "rollouts.n must be at least 2: credit compares rollouts"),
-            (self.rollouts.problems >= 1, "rollouts.problems must be at least 1"),
-            (self.optimizer.steps >= 1, "optimizer.steps must be at least 1"),
-            (self.optimizer.micro_batch >= 1, "optimizer.micro_batch must be at least 1"),
-            (self.optimizer.minibatches >= 1, "optimizer.minibatches must be at least 1"),
-            (self.optimizer.passes >= 1, "optimizer.passes must be at least 1"),
-            (self.output.save_every >= 1, "output.save_every must be at least 1"),
-            (self.evaluation.every >= 1, "evaluation.every must be at least 1"),
-            (self.optimizer.learning_rate > 0, "optimizer.learning_rate must be above 0"),
-            (self.rollouts.temperature > 0, "rollouts.temperature must be above 0"),
-            (
-                splits > 0 and batch % splits == 0,
+        if batch % splits:
+            raise OptionError(
                 f"a step has {batch} rollouts (rollouts.problems × rollouts.n); expected a "
-                f"multiple of optimizer.minibatches × optimizer.micro_batch = {splits}",
-            ),
-        ):
-            if not holds:
-                raise OptionError(says)
-
-
-def presets() -> dict[str, Path]:
-    """List the configurations that come with the package, by name."""
-    folder = Path(str(resources.files("rtmc.train") / "presets"))
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
-
-
-def load(name: str, sets: dict[str, str] | None = None) -> TrainConfig:
-    """Read a configuration.
-
-    Args:
-        name: a TOML file, or a preset.
-        sets: values that replace its own, as ``{"credit.estimator": "grpo"}``; read as TOML, or as
-            text where they are none.
-
-    Raises:
-        OptionError: there is no such file, preset or key, or a value is out of its range.
-        FormatError: it is no TOML, or a value is of the wrong kind.
-    """
-    path = presets().get(name) or Path(name)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OptionError(
-            f"cannot read {name}: {error.strerror}; expected a TOML file, or one of "
-            f"{', '.join(presets())}"
-        ) from error
-    except ValueError as error:
-        raise FormatError(f"{path}: {error}; expected TOML") from error
-    for key, value in (sets or {}).items():
-        _set(table, key, value)
-    try:
-        return msgspec.convert(table, TrainConfig)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, OptionError):
-            raise OptionError(f"{path}: {error.__cause__}") from None
-        whole = f"{path} with --set {', '.join(sets)}" if sets else str(path)
-        raise FormatError(f"{whole}: {error}") from error
-
-
-def _set(table: dict[str, Any], key: str, value: str) -> None:
-    """Set a value by its dotted name."""
-    *sections, last = key.split(".")
-    for section in sections:
-        table = table.setdefault(section, {})
-        if not isinstance(table, dict):
-            raise OptionError(f"--set {key}: {section} is no section")
-    try:
-        table[last] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[last] = value
+                f"multiple of optimizer.minibatches × optimizer.micro_batch = {splits}"
+            )
+        try:
+            self.credit.made()
+        except OptionError as error:
+            raise OptionError(f"credit: {error}") from error
