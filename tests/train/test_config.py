@@ -137,3 +137,43 @@ def test_the_command_shows_a_configuration() -> None:
     told = CliRunner().invoke(main, ["train", "tiny"])
     assert told.exit_code == 2
     assert "--output" in told.output
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        ({"optimizer.extra": "{max_steps = 3}"}, "optimizer.extra.max_steps"),
+        ({"optimizer.extra": "{mask_truncated_completions = true}"}, "optimizer.extra.mask_trunc"),
+        ({"optimizer.extra": "{foo = 3}"}, "TRL does not take"),
+        ({"optimizer.schedule": "foo"}, "TRL does not take"),
+        ({"model.vllm": "{vllm_mode = 'server'}"}, "model.vllm.vllm_mode"),
+        ({"model.vllm": "{vllm_tensor_parallel_size = 2}"}, "model.vllm.vllm_tensor_parallel"),
+    ],
+)
+def test_what_trl_cannot_be_given_is_named(tmp_path: Path, sets: dict[str, str], says: str) -> None:
+    pytest.importorskip("trl", reason="needs the extra train")
+    from rtmc.train.arguments import arguments
+
+    with pytest.raises(OptionError, match=says):
+        arguments(load("tiny", sets), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        ({"task.train": "nope"}, "^task: .*nope"),
+        ({"evaluation.task": "nope"}, "^evaluation: .*nope"),
+        ({"task.problems": "3"}, "^task: tiny has 3 problems"),
+        ({"output.report_to": "['nope']"}, "^output.report_to: nope is not"),
+        ({"model.lora": "{target_modules = 'nope'}"}, "^model.lora: .*nope"),
+        ({"model.lora": "{nope = 3}"}, "^model.lora: .*nope"),
+    ],
+)
+def test_what_is_found_out_late_is_named_too(
+    tmp_path: Path, sets: dict[str, str], says: str
+) -> None:
+    pytest.importorskip("trl", reason="needs the extra train")
+    from rtmc.train.run import train
+
+    with pytest.raises(OptionError, match=says):
+        train(load("tiny", sets), tmp_path / "run", say=lambda line: None)

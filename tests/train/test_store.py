@@ -1,7 +1,9 @@
 """What a run leaves on disk, and how it finds its way back."""
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ pytest.importorskip("trl", reason="needs the extra train")
 from scripted_training import LIVE, config_of, rollout_of, trainer_of
 
 from rtmc.credit import credit
-from rtmc.errors import OptionError
+from rtmc.errors import FormatError, OptionError
 from rtmc.formats import read_groups
 from rtmc.rollouts import Group
 from rtmc.train.metrics import metrics_of
@@ -88,14 +90,74 @@ def test_other_settings_are_refused_by_name_but_for_those_that_may_change(tmp_pa
         Store(tmp_path, config_of(optimizer__learning_rate=0.5))
 
 
+def crowned(store: Store, success: float, step: int) -> None:
+    store.coming.mkdir()
+    (store.coming / "policy").write_text(str(step))
+    store.crown(success, step)
+
+
 def test_the_best_is_the_first_of_the_highest(tmp_path: Path) -> None:
     store = Store(tmp_path, config_of())
-    said = [store.is_best(success, step) for step, success in enumerate((0.1, 0.3, 0.3, 0.2))]
-    assert said == [True, True, False, False]
+    for step, success in enumerate((0.1, 0.3, 0.3, 0.2)):
+        if store.is_best(success):
+            crowned(store, success, step)
     again = Store(tmp_path, config_of())
     assert again.best_step == 1
-    assert again.is_best(0.3, 1)  # evaluated again after a kill
-    assert not again.is_best(0.3, 2)
+    assert (again.best / "policy").read_text() == "1"
+    assert not again.is_best(0.3)
+    assert sorted(path.name for path in tmp_path.glob("best*")) == ["best", "best.json"]
+
+
+@pytest.mark.parametrize("moment", range(4))
+def test_a_kill_while_a_better_policy_takes_its_place_loses_none(
+    tmp_path: Path, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After saving, after each of two renames, after the numbers are written."""
+    store = Store(tmp_path, config_of())
+    crowned(store, 0.1, 1)
+    if moment == 0:
+        store.coming.mkdir()
+    else:
+        done = iter(range(1, 4))
+
+        def then(do: Any) -> Any:
+            def doing(*args: Any, **options: Any) -> Any:
+                out = do(*args, **options)
+                if next(done) == moment:
+                    raise KeyboardInterrupt
+                return out
+
+            return doing
+
+        monkeypatch.setattr(Path, "replace", then(Path.replace))
+        monkeypatch.setattr(shutil, "rmtree", then(lambda *_, **__: None))
+        with pytest.raises(KeyboardInterrupt):
+            crowned(store, 0.2, 2)
+        monkeypatch.undo()
+    again = Store(tmp_path, config_of())
+    assert (again.best / "policy").read_text() == ("1" if moment < 2 else "2")
+    assert again.best_step == (1 if moment < 3 else 2)
+    if moment < 3:
+        assert again.is_best(0.2)  # is evaluated again, and takes its place then
+        crowned(again, 0.2, 2)
+    assert (again.best / "policy").read_text() == "2"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("config.json", "{"), ("metrics.jsonl", "[1]\n"), ("best.json", "x")],
+)
+def test_what_is_damaged_is_named(tmp_path: Path, name: str, content: str) -> None:
+    Store(tmp_path, config_of()).log({"step": 1})
+    (tmp_path / name).write_text(content)
+    with pytest.raises(FormatError, match=name):
+        Store(tmp_path, config_of())
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(OptionError, match="is a file"):
+        Store(tmp_path / "run", config_of())
 
 
 def test_lora_moves_the_adapter_alone_and_is_loaded_again(tmp_path: Path) -> None:

@@ -17,14 +17,15 @@ from rtmc.train.vllm import ThroughVLLM
 class Engine:
     """Gives the same turns, and keeps what it was asked."""
 
-    def __init__(self, *turns: str) -> None:
+    def __init__(self, *turns: str, first: float | None = -0.25) -> None:
+        self.first = first
         self.turns, self.asked = [CHAT.encode(turn.split()) for turn in turns], []
 
     def generate(self, prompts: list[list[int]], images: None, num_generations: int) -> tuple:
         assert (images, num_generations) == (None, 1)
         self.asked.append(prompts)
         turns = [self.turns.pop(0) for _ in prompts]
-        logprobs = [[[-0.5 if at else None] for at in range(len(turn))] for turn in turns]
+        logprobs = [[[-0.5 if at else self.first] for at in range(len(turn))] for turn in turns]
         return prompts, turns, logprobs, None
 
 
@@ -39,7 +40,7 @@ def test_the_record_grows_by_what_was_sampled(tmp_path: Path) -> None:
     assert [
         CHAT.words[id] for id in dialogues[0].token_ids
     ] == "issue fee 3 go view farm end".split()
-    assert dialogues[0].logprobs == [0.0, 0.0, 0.0, 0.0, 0.0, -0.5, -0.5]
+    assert dialogues[0].logprobs == [0.0, 0.0, 0.0, 0.0, -0.25, -0.5, -0.5]
     dialogues[0].messages += [
         {"role": "assistant", "content": first.text},
         {"role": "user", "content": "edited farm.py; it reads now:"},
@@ -49,3 +50,10 @@ def test_the_record_grows_by_what_was_sampled(tmp_path: Path) -> None:
     assert dialogues[0].token_ids == CHAT.encode(
         "issue fee 3 go view farm end ok go test end".split()
     )
+
+
+def test_a_token_without_log_probability_is_an_error(tmp_path: Path) -> None:
+    model = LlamaForCausalLM.from_pretrained(saved_model(tmp_path))
+    asked = ThroughVLLM(Engine("test end", first=None), model, CHAT, Sampling())
+    with pytest.raises(FloatingPointError, match="without a log-probability"):
+        asked.complete([Dialogue([{"role": "user", "content": "fee 3"}])])

@@ -158,7 +158,7 @@ def _draw_groups(
         click.echo(f"warning: {warning}", err=True)
     if not seen:
         raise FormatError(
-            "no rollout in the input; `rtmc formats` lists what is read, --format forces one"
+            "no rollout in the input; `rtmc formats` lists what is read, --input-format forces one"
         )
     if missing := [problem for problem in problems if problem not in seen]:
         raise OptionError(f"no problem {_listed(missing)} in the input; it has {_listed(seen)}")

@@ -314,5 +314,9 @@ def _nothing_found(
         subject = f"{inputs[0]}: not a trajectory file ({kind})"
     else:
         subject = f"{', '.join(inputs)}: no trajectory file found ({'; '.join(what) or 'no files'})"
-    advice = "" if forced else "; name the format with --format if you know it"
+    advice = (
+        ""
+        if forced
+        else "; name the format with --format (rtmc figures: --input-format) if you know it"
+    )
     return f"{subject}; expected {expected}{advice}"

@@ -12,7 +12,17 @@ import numpy as np
 from rtmc.batch import Floats
 from rtmc.errors import FormatError
 
-__all__ = ["METRICS", "SETTINGS", "Run", "flat", "is_run", "labelled", "read_run"]
+__all__ = [
+    "METRICS",
+    "SETTINGS",
+    "Run",
+    "flat",
+    "is_run",
+    "json_object",
+    "labelled",
+    "read_metrics",
+    "read_run",
+]
 
 SETTINGS, METRICS = "config.json", "metrics.jsonl"
 _SIDE_ISSUES = ("seed", "about", "output.")
@@ -40,25 +50,18 @@ def is_run(path: str) -> bool:
 
 
 def read_run(path: str) -> Run:
-    """Read the folder of a run, which may still be going on: a line that is cut off is left out.
+    """Read the folder of a run, which may still be going on.
 
     Raises:
         FormatError: a line is no JSON object with a step; there is no step in it.
     """
     folder = Path(path)
-    settings = _json(folder / SETTINGS, (folder / SETTINGS).read_bytes())
+    settings = json_object(folder / SETTINGS, (folder / SETTINGS).read_bytes())
     found: dict[str, dict[int, float]] = {}
-    lines = (folder / METRICS).read_bytes().splitlines(keepends=True)
-    for number, line in enumerate(lines, start=1):
-        if not line.endswith(b"\n"):
-            continue
-        row = _json(f"{folder / METRICS}:{number}", line)
-        step = row.get("step")
-        if not isinstance(step, int):
-            raise FormatError(f"{folder / METRICS}:{number}: expected a step, a whole number")
+    for row in read_metrics(folder / METRICS):
         for name, value in row.items():
-            if isinstance(value, int | float):
-                found.setdefault(name, {})[step] = value
+            if name != "step" and isinstance(value, int | float):
+                found.setdefault(name, {})[row["step"]] = value
     if not found:
         raise FormatError(f"{folder / METRICS}: no step in it yet; wait for the first")
     return Run(
@@ -71,7 +74,27 @@ def read_run(path: str) -> Run:
     )
 
 
-def _json(where: object, data: bytes) -> dict[str, Any]:
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Read the lines of metrics; one that is cut off at the end is left out.
+
+    Raises:
+        FormatError: a line is no JSON object with a step.
+    """
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        if line.endswith(b"\n"):
+            rows.append(json_object(f"{path}:{number}", line))
+            if not isinstance(rows[-1].get("step"), int):
+                raise FormatError(f"{path}:{number}: expected a step, a whole number")
+    return rows
+
+
+def json_object(where: object, data: bytes) -> dict[str, Any]:
+    """Decode a JSON object.
+
+    Raises:
+        FormatError: it is none.
+    """
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

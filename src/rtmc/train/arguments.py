@@ -14,6 +14,11 @@ from rtmc.train.config import TrainConfig
 __all__ = ["arguments"]
 
 
+_NOT_OURS = ("mask_truncated_completions", "num_generations_eval", "generation_batch_size")
+"""What TRL takes and does not fit: rollouts that a limit stopped are ``credit.incomplete``, batches
+follow from ``rollouts``."""
+
+
 def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConfig:
     """Make TRL's arguments.
 
@@ -74,8 +79,13 @@ def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConf
         "log_completions": False,
         "remove_unused_columns": False,
         **_vllm(config),
-        **o.extra,
     }
+    if taken := sorted({*given, *_NOT_OURS} & {*o.extra}):
+        raise OptionError(
+            f"optimizer.extra.{taken[0]}: this follows from other settings, or does not go with "
+            "credit by step; leave it out (`rtmc train … --show` lists the settings)"
+        )
+    given |= o.extra
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # a name that is being changed
@@ -86,14 +96,23 @@ def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConf
 
 def _vllm(config: TrainConfig) -> dict[str, Any]:
     """Let vLLM end a turn where the agent's loop would."""
-    if config.model.vllm is None:
+    vllm = config.model.vllm
+    if vllm is None:
         return {}
-    if config.model.vllm.get("vllm_mode", "colocate") != "colocate":
+    # both make processes wait for each other at every turn, and rollouts do not end together
+    if vllm.get("vllm_mode", "colocate") != "colocate":
         raise OptionError('model.vllm.vllm_mode: only "colocate" works with rollouts of many turns')
+    if vllm.get("vllm_tensor_parallel_size", 1) != 1:
+        raise OptionError(
+            "model.vllm.vllm_tensor_parallel_size: only 1 works with rollouts of many turns; a "
+            "model that is too large for one GPU cannot be sampled by vLLM here"
+        )
     stops = {"stop": list(Sampling().stop), "include_stop_str_in_output": True}
     return {
         "use_vllm": True,
+        # one ratio over the hundreds of turns' tokens of a rollout would soon drop it whole
+        "vllm_importance_sampling_mode": "token_truncate",
         "top_p": config.rollouts.top_p,
         "generation_kwargs": {**stops, "max_tokens": config.rollouts.max_tokens},
-        **config.model.vllm,
+        **vllm,
     }

@@ -3,7 +3,8 @@
 import importlib.util
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +51,18 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    config.credit.made()  # what cannot be is said before anything is begun
+    _check_reports(config)
     t, e = config.task, config.evaluation
-    task, problems = open_problems(t.train, t.sandbox, t.memory, t.first, t.problems)
+    with _about("task"):
+        task, problems = open_problems(t.train, t.sandbox, t.memory, t.first, t.problems)
     held_out = None
     if e.task is not None:
-        held_out = open_problems(e.task, t.sandbox, t.memory, e.first, e.problems)
+        with _about("evaluation"):
+            held_out = open_problems(e.task, t.sandbox, t.memory, e.first, e.problems)
     if len(problems) < config.rollouts.problems:
         raise OptionError(
-            f"{config.task.train} has {len(problems)} problems, a step takes "
-            f"{config.rollouts.problems}; lower rollouts.problems"
+            f"task: {t.train} has {len(problems)} problems from task.first, of which task.problems "
+            f"are taken; a step takes rollouts.problems = {config.rollouts.problems}"
         )
     store = Store(folder, config, writes=os.environ.get("RANK", "0") == "0")
     say = say if store.writes else _silent
@@ -68,7 +71,7 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     args = arguments(config, folder, processes)
     args.eval_on_start = last is None and held_out is not None
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _about("model.lora", ValueError if config.model.lora else ()):
         warnings.simplefilter("ignore")
         trainer = StepCreditTrainer(
             config,
@@ -83,6 +86,8 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             callbacks=[Record(config, store, say)],
             peft_config=lora_of(config),
         )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         trainer.remove_callback(PrinterCallback)
         say(_head(config, trainer.model))
         if last is not None:
@@ -95,6 +100,30 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
         trainer.train(resume_from_checkpoint=str(last) if last is not None else None)
         trainer.save_model(str(folder / "last"))
     return store
+
+
+@contextmanager
+def _about(
+    key: str, errors: type[Exception] | tuple[type[Exception], ...] = OptionError
+) -> Generator[None]:
+    """Say which key of the configuration an error is about."""
+    try:
+        yield
+    except errors as error:
+        raise OptionError(f"{key}: {error}") from error
+
+
+def _check_reports(config: TrainConfig) -> None:
+    """Refuse places for metrics that transformers does not find here."""
+    from transformers.integrations import get_available_reporting_integrations
+
+    there = get_available_reporting_integrations()
+    for name in config.output.report_to:
+        if name not in (*there, "none", "all"):
+            raise OptionError(
+                f"output.report_to: {name} is not installed, or not known to transformers; here "
+                f"are {', '.join(there) or 'none'}"
+            )
 
 
 def _head(config: TrainConfig, model: Any) -> str:
@@ -142,6 +171,11 @@ def policy_of(config: TrainConfig) -> tuple[Any, Any, Chat]:
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **files)
     except (OSError, ValueError) as error:
         raise OptionError(f"cannot load {config.model.name!r}: {error}") from error
+    if config.optimizer.kl > 0 and config.model.lora is None and "gguf_file" in files:
+        raise OptionError(
+            "optimizer.kl: TRL cannot load a GGUF file as the reference a second time; set it to "
+            "0, train with model.lora, or save the model as a transformers checkpoint first"
+        )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer, chat

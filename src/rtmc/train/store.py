@@ -1,7 +1,6 @@
 """What a run leaves on disk: settings, metrics, rollouts, checkpoints; and how it goes on."""
 
 import gzip
-import json
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +10,7 @@ import msgspec
 
 from rtmc.atomic import open_atomic
 from rtmc.errors import OptionError, OutputError
-from rtmc.report.runs import METRICS, SETTINGS, flat
+from rtmc.report.runs import METRICS, SETTINGS, flat, json_object, read_metrics
 from rtmc.rollouts import Rollout, encode_rollout
 from rtmc.train.config import TrainConfig
 
@@ -38,24 +37,30 @@ class Store:
             writes: whether this process is the one of several that writes.
 
         Raises:
+            FormatError: what is in it is damaged.
             OptionError: it holds something else, or a run with other settings.
             OutputError: it cannot be written.
         """
         self.folder, self.best = folder, folder / "best"
+        self.coming, self._before = folder / "best.new", folder / "best.old"
         self._config, self.writes = config, writes
         self._metrics, self._rollouts = folder / METRICS, folder / "rollouts"
         if writes:
             self._begin()
+            if self._before.exists() and not self.best.exists():
+                self._before.replace(self.best)  # killed while a better one took its place
+            for rest in (self.coming, self._before):
+                shutil.rmtree(rest, ignore_errors=True)
         path = folder / "best.json"
         self._best: dict[str, Any] | None = (
-            json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+            json_object(path, path.read_bytes()) if path.exists() else None
         )
 
     def _begin(self) -> None:
         folder, path = self.folder, self.folder / SETTINGS
         mine = msgspec.to_builtins(self._config)
         if path.exists() and self._has_begun():
-            ours, theirs = flat(mine), flat(json.loads(path.read_text(encoding="utf-8")))
+            ours, theirs = flat(mine), flat(json_object(path, path.read_bytes()))
             other = [
                 key
                 for key in sorted({*ours, *theirs})
@@ -66,6 +71,8 @@ class Store:
                     f"{folder} holds a run with another {', '.join(other)}; go on with the same "
                     "settings, or choose another -o"
                 )
+        elif folder.exists() and not folder.is_dir():
+            raise OptionError(f"{folder} is a file; choose another -o")
         elif not path.exists() and folder.exists() and any(folder.iterdir()):
             raise OptionError(f"{folder} is not empty and holds no run; choose another -o")
         try:
@@ -111,16 +118,24 @@ class Store:
             if _number(path) > last // updates:
                 path.unlink()
 
-    def is_best(self, success: float, step: int) -> bool:
-        """Say whether a policy is better than all before it, and remember how good it is."""
-        known = self._best
-        if known is not None and known["success"] >= success and known["step"] != step:
-            return False
+    def is_best(self, success: float) -> bool:
+        """Say whether a policy of that success is better than all before it."""
+        return self._best is None or success > self._best["success"]
+
+    def crown(self, success: float, step: int) -> None:
+        """Let the policy that was saved to ``coming`` be the best.
+
+        A kill at any moment leaves ``best`` whole, and ``best.json`` as good as it or less.
+        """
         self._best = {"step": step, "success": success}
-        if self.writes:
-            with open_atomic(self.folder / "best.json") as file:
-                file.write(msgspec.json.encode(self._best) + b"\n")
-        return True
+        if not self.writes:
+            return
+        if self.best.exists():
+            self.best.replace(self._before)
+        self.coming.replace(self.best)
+        with open_atomic(self.folder / "best.json") as file:
+            file.write(msgspec.json.encode(self._best) + b"\n")
+        shutil.rmtree(self._before, ignore_errors=True)
 
     @property
     def best_step(self) -> int | None:
@@ -136,10 +151,7 @@ class Store:
 
     def metrics(self) -> list[dict[str, Any]]:
         """Read the lines; one that was cut off is left out."""
-        if not self._metrics.exists():
-            return []
-        lines = self._metrics.read_bytes().splitlines(keepends=True)
-        return [msgspec.json.decode(line) for line in lines if line.endswith(b"\n")]
+        return read_metrics(self._metrics) if self._metrics.exists() else []
 
     # Rollouts.
 

@@ -333,12 +333,14 @@ class StepCreditTrainer(GRPOTrainer):
         rollouts = self._gathered(self.roll_out(task, places[rank::ranks], EVALUATION))
         metrics = {
             "eval_success": sum(one.status == "passed" for one in rollouts) / len(rollouts),
+            "eval_errors": sum(one.status == "unknown" for one in rollouts) / len(rollouts),
             "eval_rollout_steps": sum(len(one.steps) for one in rollouts) / len(rollouts),
             "eval_seconds": time.perf_counter() - began,
         }
         Trainer.log(self, metrics)
-        if self._store.is_best(metrics["eval_success"], self.batch_number):
-            self.save_model(str(self._store.best))
+        if self._store.is_best(metrics["eval_success"]):
+            self.save_model(str(self._store.coming))
+            self._store.crown(metrics["eval_success"], self.batch_number)
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
         )

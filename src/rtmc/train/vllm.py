@@ -22,7 +22,12 @@ class ThroughVLLM(HF):
         self._engine = engine
 
     def complete(self, dialogues: list[Dialogue]) -> list[Completion]:
-        """Sample the next turn of each."""
+        """Sample the next turn of each; what is left to chance follows from vLLM's own state.
+
+        Raises:
+            AlignmentError: a dialogue's messages and its record do not fit together.
+            FloatingPointError: the model gives NaN.
+        """
         rows = [self._row(dialogue) for dialogue in dialogues]
         ready = [row for row in rows if row.room > 0]
         if ready:
@@ -31,7 +36,10 @@ class ThroughVLLM(HF):
                 if not ids:
                     continue  # as if there were no room
                 row.sampled = list(ids)
-                # vLLM says None where it has no number
-                row.logprobs = [0.0 if value[0] is None else value[0] for value in values]
+                row.logprobs = [value[0] for value in values]
+                if None in row.logprobs:  # as TRL says NaN
+                    raise FloatingPointError(
+                        "vLLM gives tokens without a log-probability; look at the model's weights"
+                    )
                 row.stop = "stop" if self._ended(row.sampled) else "length"
         return [self._record(*both) for both in zip(dialogues, rows, strict=True)]
