@@ -30,6 +30,7 @@ def test_metrics_of_two_groups_by_hand() -> None:
     credited = credit([group("p0", (0, 3)), group("p1", ())], config)
     found = metrics_of(credited, signal_of(credited), {"credit": 0.5})
     assert found["success"] == 2 / 8
+    assert found["groups/mixed"] == found["groups/none_passed"] == 1 / 2
     assert found["signal"] == 1 / 2
     assert (found["groups/all_passed"], found["groups/none_passed"]) == (0, 1 / 2)
     assert found["rollout/steps"] == 2

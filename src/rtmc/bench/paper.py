@@ -112,9 +112,9 @@ class Run(msgspec.Struct, frozen=True):
 
 
 KEPT = (
-    "signal", "overlap/content", "overlap/paper", "winners_negative", "losers_positive",
-    "rollout/steps", "rollout/incomplete", "entropy", "grad_norm", "calls/refused", "credit_share",
-    "seconds/step",
+    "signal", "groups/mixed", "overlap/content", "overlap/paper", "winners_negative",
+    "losers_positive", "rollout/steps", "rollout/incomplete", "entropy", "grad_norm",
+    "calls/refused", "credit_share", "seconds/step",
 )  # fmt: skip
 """Metrics whose mean over a run's steps is kept."""
 
@@ -314,7 +314,7 @@ def _rates(found: dict[str, Any]) -> list[str]:
 def _evidence(of: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Show what tells why a method does well or badly."""
     shown = {
-        "groups with signal": "signal", "overlap, as the paper signs": "overlap/paper",
+        "groups of mixed outcome": "groups/mixed", "overlap, as the paper signs": "overlap/paper",
         "of winners' steps, A < 0": "winners_negative",
         "of losers' steps, A > 0": "losers_positive", "turns": "rollout/steps",
         "entropy": "entropy", "calls refused": "calls/refused", "seconds a step": "seconds/step",

@@ -87,8 +87,10 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
 
 def _chosen(given: str | None, known: list[str]) -> list[str]:
     """Read names that may hold a comma themselves."""
-    rest, found = (given or "; ".join(known)).strip(), []
-    while rest:
+    if given is None:
+        return known
+    rest, found = given.strip(), []
+    while rest or not found:
         fits = [name for name in known if rest.startswith(name)]
         if not fits:
             raise OptionError(f"--methods: {rest!r} is not one of {'; '.join(known)}")

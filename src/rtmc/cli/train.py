@@ -13,6 +13,7 @@ __all__ = ["train"]
     epilog="Examples:\n\n"
     "\b\n"
     "  rtmc train tiny -o run\n"
+    "  rtmc train qwen-coder-1.5b --show > mine.toml\n"
     "  rtmc train tiny --set credit.estimator=chain_gae --set optimizer.steps=20 -o run\n"
     "  rtmc report run/rollouts/step-00020.jsonl.gz -o report.html\n"
     "  rtmc rollout --task tiny:split=test --model hf:run/best -o test.jsonl\n"
@@ -21,8 +22,9 @@ __all__ = ["train"]
 @click.argument("name", metavar="CONFIG.toml|NAME")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE",
               help="Replace a value of the configuration, as in credit.estimator=grpo. "
-              "Repeatable.")  # fmt: skip
-@click.option("--show", is_flag=True, help="Print the configuration and stop.")
+              "`none` takes a value away where there may be none. Repeatable.")  # fmt: skip
+@click.option("--show", is_flag=True, help="Print the configuration as TOML and stop: the start of "
+              "one of your own.")  # fmt: skip
 @click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path),
               help="Everything goes there. A run that was stopped goes on when the command is "
               "given again.")  # fmt: skip
@@ -31,8 +33,8 @@ def train(name: str, sets: tuple[str, ...], show: bool, output: Path | None) -> 
 
     Each step rolls out a few problems N times each, credits every step of the rollouts with any
     estimator, and trains on that. NAME is a configuration that comes with the package: tiny (a
-    model of its own, on two CPU cores), or one of those for GPUs in docs/training.md. Needs the
-    extra `train`.
+    model of its own, on two CPU cores), smollm2, qwen-coder-1.5b, qwen-coder-7b-lora or paper (for
+    GPUs: docs/training.md). Needs the extra `train`.
     """
     from rtmc.train.toml import dumps, load
 

@@ -40,6 +40,7 @@ def metrics_of(
     return {
         "success": d.passed / count,
         "signal": len(live) / max(d.groups, 1),
+        "groups/mixed": sum(0 < passes < of for passes, of in outcomes) / max(d.groups, 1),
         "groups/all_passed": sum(passes == of for passes, of in outcomes) / max(d.groups, 1),
         "groups/none_passed": sum(passes == 0 for passes, _ in outcomes) / max(d.groups, 1),
         **_overlaps(credit),
