@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -10,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from here import opener
 
 from rtmc.agent.tasks.base import FilesTask, Problem
+from rtmc.agent.tasks.memory import Memory
 from rtmc.errors import OptionError
 
 PROBLEM = Problem(
@@ -132,3 +134,43 @@ def test_what_the_agent_left_running_is_not_there():
 def test_a_problem_without_a_test_is_refused():
     with pytest.raises(OptionError, match="lazy: no test decides"):
         Problem("lazy", "x")
+
+
+def test_what_was_left_alike_is_judged_once():
+    opened = []
+
+    def counted(**options):
+        opened.append(1)
+        return opener(**options)
+
+    task = FilesTask("t", [PROBLEM], counted, memory=Memory())
+    left = [FIX, FIX, {}, {"calc.py": FIX["calc.py"] + b"\n"}, FIX | {".pytest_cache/x": b"1"},
+            FIX | {"__pycache__/calc.pyc": b"1"}]  # fmt: skip
+    found = []
+    for files in left:
+        with task.open(PROBLEM) as sandbox:
+            sandbox.put(files)
+            found.append(task.judge(PROBLEM, sandbox))
+    assert [one.reward for one in found] == [1, 1, 0, 1, 1, 1]
+    assert found[0] == found[1] == found[4]
+    assert len(opened) == 6 + 4
+    other = msgspec.structs.replace(PROBLEM, problem_id="other")
+    with task.open(other) as sandbox:
+        sandbox.put(FIX)
+        assert task.judge(other, sandbox).reward == 1
+    assert len(opened) == 6 + 4 + 2
+
+
+def test_links_are_not_taken_for_one_another():
+    opened = []
+
+    def counted(**options):
+        opened.append(1)
+        return opener(**options)
+
+    task = FilesTask("t", [PROBLEM], counted, memory=Memory())
+    for _ in range(2):
+        with task.open(PROBLEM) as sandbox:
+            assert sandbox.run("ln -s calc.py other.py").exit_code == 0
+            task.judge(PROBLEM, sandbox)
+    assert len(opened) == 4

@@ -11,8 +11,9 @@ from typing import Any, Protocol, overload
 import msgspec
 
 from rtmc.agent.sandbox import Sandbox
-from rtmc.agent.tasks.difference import contents, difference
+from rtmc.agent.tasks.difference import contents, difference, digest
 from rtmc.agent.tasks.judge import Judgement, judge_by_pytest
+from rtmc.agent.tasks.memory import Memory
 from rtmc.errors import OptionError
 
 __all__ = ["FilesTask", "Judgement", "Opener", "Part", "Problem", "Task"]
@@ -107,12 +108,15 @@ class FilesTask:
         problems: as of ``Task``.
         opener: of the sandbox that the agent works in, and of the clean one that judges.
         seconds: wall time of the tests.
+        memory: of what was judged, for problems whose tests say the same of the same files every
+            time: what several rollouts left alike is judged once.
     """
 
     name: str
     problems: Sequence[Problem]
     opener: Opener
     seconds: float = 60.0
+    memory: Memory[Judgement] | None = None
 
     def open(self, problem: Problem) -> Sandbox:
         """Open a sandbox and put the files there."""
@@ -128,9 +132,16 @@ class FilesTask:
         """Judge in a sandbox that the agent has never seen, on a copy of its workspace."""
         workspace = sandbox.take()
         left = contents(workspace)
-        with self.opener() as clean:
-            clean.put(workspace)
-            judged = judge_by_pytest(
-                clean, left, problem.files, problem.tests, problem.must_pass, self.seconds
-            )
-        return msgspec.structs.replace(judged, patch=difference(problem.files, left))
+
+        def judge() -> Judgement:
+            with self.opener() as clean:
+                clean.put(workspace)
+                judged = judge_by_pytest(
+                    clean, left, problem.files, problem.tests, problem.must_pass, self.seconds
+                )
+            return msgspec.structs.replace(judged, patch=difference(problem.files, left))
+
+        # what is no plain file is not told apart from the like of it
+        if self.memory is None or None in left.values():
+            return judge()
+        return self.memory.of((problem.problem_id, digest(left)), judge)
