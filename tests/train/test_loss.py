@@ -103,6 +103,28 @@ def test_a_group_without_signal_makes_no_difference(tmp_path: Path, loss: str, k
         torch.testing.assert_close(of(2, 4), alone)
 
 
+def test_what_stands_behind_the_last_trained_token_is_not_fed(tmp_path: Path) -> None:
+    trainer = trainer_of(tmp_path, config_of())
+    out = batch_of(trainer)
+    trainer.current_gradient_accumulation_steps = 1
+    expected = gradient(trainer, trainer.compute_loss(trainer.model, out))
+    width = out["tool_mask"].shape[1]
+    longer = {
+        name: torch.nn.functional.pad(value, (0, 50))
+        if isinstance(value, torch.Tensor) and value.shape[1:] == (width,)
+        else value
+        for name, value in out.items()
+    }
+    fed = []
+    trainer.model.model.register_forward_pre_hook(
+        lambda module, args, kwargs: fed.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    got = gradient(trainer, trainer.compute_loss(trainer.model, longer))
+    torch.testing.assert_close(got, expected)
+    # two turns of two tokens, an observation between them; the one at the end is cut as well
+    assert fed == [out["prompt_ids"].shape[1] + 5]
+
+
 class AllFail(Scripted):
     live = frozenset()
 

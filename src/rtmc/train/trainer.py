@@ -288,7 +288,7 @@ class StepCreditTrainer(GRPOTrainer):
             live[0] |= not live.any()  # the model is asked for a gradient of zeros, if for nothing
             inputs = {name: _rows(value, live, rows) for name, value in inputs.items()}
             fed = int(live.sum())
-        loss = super()._compute_loss(model, inputs)
+        loss = super()._compute_loss(model, _short(inputs))
         if self.loss_type in ("grpo", "dr_grpo", "sapo", "luspo"):
             loss = loss * (fed / rows) / inputs["live_share"].clamp(min=1 / rows)
         return loss
@@ -366,6 +366,20 @@ def _rows(value: Any, which: Any, rows: int) -> Any:
     """Choose rows of what has one for each rollout."""
     is_batch = isinstance(value, torch.Tensor) and value.dim() > 0 and len(value) == rows
     return value[which] if is_batch else value
+
+
+def _short(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Cut what stands behind the last token that is trained on: nothing before depends on it."""
+    trained = inputs["tool_mask"].any(dim=0).nonzero()
+    width, end = inputs["tool_mask"].shape[1], int(trained.max()) + 1 if len(trained) else 1
+    return {
+        name: value[:, :end]
+        if isinstance(value, torch.Tensor)
+        and value.shape[1:] == (width,)
+        and not name.startswith("prompt")
+        else value
+        for name, value in inputs.items()
+    }
 
 
 def grouped(rollouts: Sequence[Rollout]) -> list[Group]:

@@ -136,14 +136,19 @@ def test_a_problem_without_a_test_is_refused():
         Problem("lazy", "x")
 
 
-def test_what_was_left_alike_is_judged_once():
+def remembering():
+    """Give a task that remembers, and a list that grows by each sandbox it opens."""
     opened = []
 
     def counted(**options):
         opened.append(1)
         return opener(**options)
 
-    task = FilesTask("t", [PROBLEM], counted, memory=Memory())
+    return FilesTask("t", [PROBLEM], counted, memory=Memory()), opened
+
+
+def test_what_was_left_alike_is_judged_once():
+    task, opened = remembering()
     left = [FIX, FIX, {}, {"calc.py": FIX["calc.py"] + b"\n"}, FIX | {".pytest_cache/x": b"1"},
             FIX | {"__pycache__/calc.pyc": b"1"}]  # fmt: skip
     found = []
@@ -162,13 +167,7 @@ def test_what_was_left_alike_is_judged_once():
 
 
 def test_links_are_not_taken_for_one_another():
-    opened = []
-
-    def counted(**options):
-        opened.append(1)
-        return opener(**options)
-
-    task = FilesTask("t", [PROBLEM], counted, memory=Memory())
+    task, opened = remembering()
     for _ in range(2):
         with task.open(PROBLEM) as sandbox:
             assert sandbox.run("ln -s calc.py other.py").exit_code == 0
