@@ -128,7 +128,6 @@ def config_of(run: Run) -> TrainConfig:
         "rollouts.n": str(of.n),
         "optimizer.steps": str(of.steps),
         "optimizer.learning_rate": repr(run.rate),
-        "optimizer.micro_batch": str(min(16, of.problems * of.n)),
         "evaluation.task": f'"{TASK}"',
         "evaluation.problems": str(of.validation),
         "evaluation.every": str(of.every),
@@ -224,7 +223,7 @@ def study(
         Settings, machine, the rate of each method, and all results; plain values.
     """
     do = partial(perform, folder=folder / "runs")
-    store = pieces.partial(str(folder / "paper.json"))
+    store = pieces.partial(str(folder / "paper"))
     tuning = [
         Run(size.budget, method, rate, seed, tested=False)
         for seed in range(size.tuning)
