@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtmc.bench.measures import bootstrap, cosine, score
+from rtmc.bench.measures import bootstrap, cosine, interval, score, student
 
 NUMBERS = st.lists(
     st.tuples(*(st.integers(-4, 4).map(float) for _ in range(2))), min_size=1, max_size=8
@@ -159,3 +159,17 @@ def test_intervals_hold_the_mean_about_as_often_as_they_say():
             for low, high in (bootstrap(rng.exponential(1, 40)) for _ in range(300))]  # fmt: skip
     # a little less than 95 %, as percentile intervals of few skewed values are
     assert 0.88 <= np.mean(held) <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("p", "df", "t"),
+    [(0.975, 1, 12.7062), (0.975, 4, 2.7764), (0.8, 4, 0.9410), (0.975, 30, 2.0423), (0.5, 3, 0.0)],
+)
+def test_students_quantiles_are_those_of_the_tables(p: float, df: int, t: float):
+    assert student(p, df) == pytest.approx(t, abs=2e-4)
+
+
+def test_the_interval_of_a_few_values_by_hand():
+    low, high = interval(np.array([1.0, 2.0, 3.0]))
+    assert (low, high) == pytest.approx((2 - 4.3027 / sqrt(3), 2 + 4.3027 / sqrt(3)), abs=1e-3)
+    assert all(np.isnan(interval(np.array([1.0]))))

@@ -1,5 +1,6 @@
 """The paper's experiment: its configurations, its sums, and a run of it that is small."""
 
+import copy
 import sys
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from here import warm_works
 
 from rtmc import Config
 from rtmc.advantages import RTMC
-from rtmc.bench.paper import KEPT, METHODS, SIZES, Run, config_of, detectable, table, work_of
+from rtmc.bench.paper import KEPT, METHODS, SIZES, Run, config_of, setup_of, work_of
+from rtmc.bench.paper_text import detectable, table
 from rtmc.cli import main
 
 
@@ -51,7 +53,7 @@ FOUND = {
         {"method": "grpo", "seed": 101, "curve": [0.0, 0.0], "validation": [[0, 0.25], [2, 0.0]],
          "best": [3, 0, 0, 0]},
         {"method": "rtmc", "seed": 101, "curve": [0.5, 1.0], "validation": [[0, 0.25], [2, 0.25]],
-         "best": [0, 3, 2, 1]},
+         "best": [0, 3, 0, 0]},
         {"method": "baseline", "seed": 0, "best": [3, 0, 0, 0]},
     ],
 }  # fmt: skip
@@ -69,23 +71,46 @@ def test_sums_by_hand() -> None:
             rows.setdefault(name, cells)
     assert rows["baseline"][1] == "0.250"
     assert rows["baseline"][3] == "0.250"
-    # 6 and 3 of 12 passed; 9 and 6
+    # 6 and 3 of 12 passed; 9 and 3
     assert rows["grpo"][1].startswith("0.375 [")
-    assert rows["rtmc"][1].startswith("0.625 [")
-    assert rows["rtmc"][2] == "+0.250 [+0.250, +0.250]"
+    assert rows["rtmc"][1].startswith("0.500 [")
+    # one seed better by a quarter, one equal: 1/8 ± 12.706 · 1/8
+    assert rows["rtmc"][2] == "+0.125 [-1.463, +1.713]"
     assert rows["grpo"][2] == ""
     assert rows["grpo"][3] == "0.375"  # most of three: 2 and 1 of 4
-    assert rows["rtmc"][3] == "0.625"  # 3 and 2 of 4
+    assert rows["rtmc"][3] == "0.500"  # 3 and 1 of 4
     assert rows["rtmc"][4] == "0.500"  # the best of each curve: 0.75 and 0.25
     assert rows["rtmc"][5] == "0.500"  # the last of each: 0.75 and 0.25
     assert rows["rtmc"][6].startswith("0.625 [")
-    assert rows["rtmc against the baseline"] == ["4", "1"]
-    assert rows["rtmc against grpo"] == ["3", "1"]
+    assert rows["rtmc against the baseline"] == ["3", "1"]
+    assert rows["rtmc against grpo"] == ["2", "1"]
     assert rows["grpo against the baseline"] == ["1", "0"]
     shown = [line for line in lines if line.startswith("| rtmc |")]
     assert "| rtmc | 0.250 0.000 | 0.500 0.500 |" in shown
     assert "| rtmc | 0.5 | 0.5 | 0.5 | 0.5 | 4 | 0.5 | 0.5 | 0.5 | 0.5 |" in shown  # of 7.5 and 0.5
-    assert detectable(FOUND) == 0.0  # both seeds differ by the same
+    assert detectable(FOUND) == pytest.approx((12.7062 + 1.3764) / 8, rel=1e-4)
+
+
+def test_what_was_not_measured_is_not_shown() -> None:
+    found = copy.deepcopy(FOUND)
+    found["rates"] = {"rtmc": 3e-4}
+    found["results"] = [r for r in found["results"] if r["method"] != "grpo"]
+    del found["results"][0]["means"]["entropy"]  # no step with signal
+    del found["results"][1]["means"]["entropy"]
+    lines = table(found)
+    (row,) = [line for line in lines if line.startswith("| rtmc | 0.0003 ")]
+    assert row.split("|")[4].strip() == row.split("|")[9].strip() == ""
+    assert "| – |" in lines[-1]
+    assert detectable(found) is None
+
+
+def test_a_method_is_known_by_its_settings_and_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {method: setup_of(method) for method in (*METHODS, "baseline")}
+    # the preset is RTMC's start for all; baseline is the preset itself
+    assert len(set(before.values())) == len(before)
+    monkeypatch.setitem(METHODS, "grpo", METHODS["grpo"] | {"credit.gamma": "0.9"})
+    changed = {method for method, of in before.items() if setup_of(method) != of}
+    assert changed == {"grpo"}
 
 
 def test_runs_are_counted() -> None:
@@ -100,10 +125,15 @@ def test_a_small_one_runs_stops_and_goes_on(tmp_path: Path) -> None:
     assert told.exit_code == 0, told.output
     assert "| rtmc | 0.0003 |" in told.output
     assert (tmp_path / "paper.svg").exists()
+    assert "+0.000" not in told.output  # without GRPO there is nothing to compare with
     again = CliRunner().invoke(main, command)  # shows what is there
     assert again.stdout == told.stdout
-    other = CliRunner().invoke(
-        main, [*command[:-4], "--jobs", "1", "--methods", "grpo", *command[-2:]]
-    )
-    assert other.exit_code == 2
-    assert "other settings" in other.output
+    (tmp_path / "paper.json").unlink()
+    partial = tmp_path / "paper.partial.jsonl"
+    kept = partial.read_text().splitlines(keepends=True)
+    partial.write_text("".join(kept[:-2]))  # stopped before the last two runs
+    anew = CliRunner().invoke(main, command)
+    seconds = anew.stdout.index("| means over training")
+    assert anew.stdout[:seconds] == told.stdout[:seconds]
+    assert partial.read_text().splitlines(keepends=True)[: len(kept) - 2] == kept[:-2]
+    assert len(partial.read_text().splitlines()) == len(kept)

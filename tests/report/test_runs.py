@@ -82,8 +82,16 @@ def test_runs_of_one_kind_are_named_by_their_folder_or_as_all(tmp_path: Path) ->
     assert kinds(tmp_path / "b", credit("rtmc", 0), credit("rtmc", 1)) == {"all runs": ["0", "1"]}
 
 
+def test_a_kind_without_what_differs_is_the_others(tmp_path: Path) -> None:
+    ablation = credit("rtmc", 0)
+    ablation["credit"] = {"estimator": "rtmc", "options": {"prior": "none"}}
+    found = kinds(tmp_path, credit("rtmc", 0), credit("rtmc", 1), ablation)
+    assert found == {"the others": ["0", "1"], "prior none": ["2"]}
+
+
 def test_settings_are_named_by_dotted_keys() -> None:
-    assert flat({"a": {"b": {"c": 1}, "d": []}, "e": None}) == {"a.b.c": 1, "a.d": [], "e": None}
+    table = {"a": {"b": {"c": 1}, "d": [], "f": {}}, "e": None}
+    assert flat(table) == {"a.b.c": 1, "a.d": [], "a.f": {}, "e": None}
 
 
 def test_a_line_is_the_mean_of_a_kind_with_its_range(tmp_path: Path) -> None:

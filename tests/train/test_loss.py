@@ -68,6 +68,10 @@ def test_the_gradient_is_that_of_a_hand_calculation_and_not_that_of_scalar_grpo(
     assert torch.nn.functional.cosine_similarity(got, of_grpo, dim=0) < 0.99
 
 
+class OneLives(Scripted):
+    live = frozenset(["p0"])
+
+
 @pytest.mark.parametrize("loss", ["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo"])
 @pytest.mark.parametrize("kl", [0.0, 0.1])
 def test_a_group_without_signal_makes_no_difference(tmp_path: Path, loss: str, kl: float) -> None:
@@ -78,7 +82,7 @@ def test_a_group_without_signal_makes_no_difference(tmp_path: Path, loss: str, k
             rollouts__problems=problems, optimizer__loss=loss, optimizer__kl=kl,
             optimizer__micro_batch=micro,
         )  # fmt: skip
-        trainer = trainer_of(tmp_path / f"{problems}-{micro}", config)
+        trainer = trainer_of(tmp_path / f"{problems}-{micro}", config, OneLives)
         if kl:
             with torch.no_grad():
                 for one in trainer.model.parameters():
@@ -101,6 +105,7 @@ def test_a_group_without_signal_makes_no_difference(tmp_path: Path, loss: str, k
     torch.testing.assert_close(of(2, 8), alone)
     if loss != "bnpo":  # which is a mean of means
         torch.testing.assert_close(of(2, 4), alone)
+        torch.testing.assert_close(of(7, 2), alone)  # a share of live rollouts below one of a pair
 
 
 def test_what_stands_behind_the_last_trained_token_is_not_fed(tmp_path: Path) -> None:

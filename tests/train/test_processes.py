@@ -1,5 +1,6 @@
 """Two processes with a group split between them learn what one does."""
 
+import json
 import os
 import subprocess
 import sys
@@ -32,3 +33,8 @@ def test_a_group_split_across_two_processes_equals_one(tmp_path: Path, loss: str
     assert any(not torch.equal(states[0][name], value) for name, value in start.items())
     for name, value in states[0].items():
         torch.testing.assert_close(states[1][name], value, msg=name)
+    one, two = (json.loads((tmp_path / n / "logged.json").read_text()) for n in ("1", "2"))
+    for name in ("entropy", "kl", "grad_norm"):  # of the two steps with signal
+        assert [line[name] for line in two[:2]] == pytest.approx(
+            [line[name] for line in one[:2]], rel=1e-4
+        )

@@ -109,17 +109,17 @@ def test_the_best_is_the_first_of_the_highest(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("best*")) == ["best", "best.json"]
 
 
-@pytest.mark.parametrize("moment", range(4))
+@pytest.mark.parametrize("moment", range(5))
 def test_a_kill_while_a_better_policy_takes_its_place_loses_none(
     tmp_path: Path, moment: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After saving, after each of two renames, after the numbers are written."""
+    """After saving, after each of two renames, after the numbers are written, at the end."""
     store = Store(tmp_path, config_of())
     crowned(store, 0.1, 1)
     if moment == 0:
         store.coming.mkdir()
     else:
-        done = iter(range(1, 4))
+        done = iter(range(1, 5))
 
         def then(do: Any) -> Any:
             def doing(*args: Any, **options: Any) -> Any:
@@ -153,6 +153,13 @@ def test_what_is_damaged_is_named(tmp_path: Path, name: str, content: str) -> No
     (tmp_path / name).write_text(content)
     with pytest.raises(FormatError, match=name):
         Store(tmp_path, config_of())
+
+
+def test_the_best_of_a_run_is_not_taken_up_by_another(tmp_path: Path) -> None:
+    """Killed after the first evaluation, when no metrics are kept yet."""
+    crowned(Store(tmp_path, config_of()), 0.5, 0)
+    with pytest.raises(OptionError, match="another"):
+        Store(tmp_path, config_of(credit__estimator="grpo"))
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

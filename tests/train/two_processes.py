@@ -4,6 +4,7 @@ The group of ``p1``, the only one with signal, is split between two processes; i
 none has any.
 """
 
+import json
 import os
 import sys
 import warnings
@@ -39,3 +40,5 @@ trainer.train()
 if trainer.accelerator.is_main_process:
     model = trainer.accelerator.unwrap_model(trainer.model)
     torch.save(model.state_dict(), folder / f"after-{processes}.pt")
+    logged = [line for line in trainer.state.log_history if "loss" in line]
+    (folder / "logged.json").write_text(json.dumps(logged))

@@ -105,7 +105,7 @@ def draw_training(found: dict[str, Any], folder: Path) -> Iterator[Path]:
     """Draw the success of what was trained on, step by step: means and 95 % bands over seeds."""
     import numpy as np
 
-    from rtmc.bench.measures import bootstrap
+    from rtmc.bench.measures import interval
 
     plt = _pyplot()
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
@@ -117,7 +117,7 @@ def draw_training(found: dict[str, Any], folder: Path) -> Iterator[Path]:
         smooth = np.array([np.convolve(one, kernel, "valid") for one in curves])
         if not smooth.size or curves.shape[1] < len(kernel):
             smooth = curves
-        bands = np.array([bootstrap(smooth[:, at]) for at in range(smooth.shape[1])])
+        bands = np.array([interval(smooth[:, at]) for at in range(smooth.shape[1])]).clip(0, 1)
         steps = np.arange(smooth.shape[1]) + 1 + (curves.shape[1] - smooth.shape[1])
         ax.plot(steps, smooth.mean(axis=0), color=colour, lw=1.4, label=method)
         ax.fill_between(steps, bands[:, 0], bands[:, 1], color=colour, alpha=0.12, lw=0)

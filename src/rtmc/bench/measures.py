@@ -80,3 +80,22 @@ def bootstrap(values: Floats, seed: int = 0) -> tuple[float, float]:
     picks = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
     low, high = np.quantile(values[picks].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)
+
+
+def student(p: float, df: int) -> float:
+    """Give the quantile of Student's t.
+
+    With x = √df·tan θ its density is cos(θ)^(df − 1) up to a factor, which is added up here.
+    """
+    angles = np.linspace(0, np.pi / 2, 100_001)
+    density = np.cos(angles) ** (df - 1)
+    below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return float(df**0.5 * np.tan(np.interp(2 * p - 1, below / below[-1], angles)))
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """Give the 95 % interval of the mean of a few values: mean ± t·s/√n; NaN for one value."""
+    if len(values) < 2:
+        return float("nan"), float("nan")
+    half = student(0.975, len(values) - 1) * float(values.std(ddof=1)) / len(values) ** 0.5
+    return float(values.mean()) - half, float(values.mean()) + half

@@ -5,23 +5,22 @@ order, as many rollouts of each. Its learning rate is chosen on seeds of its own
 all rollouts that it trained on; fresh seeds run at it. A run's best checkpoint is chosen on
 validation problems and tested on others, three runs each: pass@1 is their mean, and most of three
 is the paper's vote. The success of the best checkpoint on the very problems it was chosen by is the
-paper's way, and stands beside it.
+paper's way, and stands beside it. ``paper_text`` sums it up.
 """
 
+import functools
 import shutil
-import statistics
 from collections.abc import Callable, Sequence
-from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rtmc.batch import Floats
 from rtmc.bench import pieces
-from rtmc.bench.measures import bootstrap
 from rtmc.bench.speed import machine
+from rtmc.errors import RolloutError
 from rtmc.train.config import TrainConfig
 from rtmc.train.toml import load
 
@@ -41,7 +40,6 @@ METHODS: dict[str, dict[str, str]] = {
 }
 """What differs from the preset ``tiny``; ``baseline`` is the start checkpoint itself."""
 
-REFERENCE = "grpo"
 FRESH_FROM = 100
 """Seeds below choose the rate; those from here on are fresh."""
 TASK = "tiny:split=test"
@@ -102,6 +100,7 @@ class Run(msgspec.Struct, frozen=True):
         rate: the learning rate.
         seed: of problems and sampling.
         tested: whether its policies are tested.
+        setup: digest of what the method's name stands for, as ``setup_of`` gives it.
     """
 
     budget: Budget
@@ -109,6 +108,7 @@ class Run(msgspec.Struct, frozen=True):
     rate: float
     seed: int
     tested: bool
+    setup: str = ""
 
 
 KEPT = (
@@ -134,8 +134,22 @@ def config_of(run: Run) -> TrainConfig:
         "output.rollouts": "2",
     }
     if not run.tested:
-        sets |= {"evaluation.every": str(of.steps), "evaluation.problems": "1"}
+        sets["evaluation.task"] = "none"
     return load("tiny", sets | METHODS[run.method])
+
+
+def setup_of(method: str) -> str:
+    """Digest the settings of a method and the start checkpoint: with others, runs are not the same.
+
+    Args:
+        method: of ``METHODS``, or ``baseline``.
+    """
+    from rtmc.agent.models.hf import find
+
+    config = msgspec.structs.replace(load("tiny", METHODS.get(method)), about="")
+    found = blake2b(msgspec.json.encode(config), digest_size=8)
+    found.update((Path(find(config.model.name)[0]) / "model.safetensors").read_bytes())
+    return found.hexdigest()
 
 
 def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
@@ -149,7 +163,7 @@ def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
     Returns:
         ``curve``: success of the rollouts of each step; ``validation``: pairs of step and success;
         ``best``: of ``runs`` rollouts, how many passed, for each test problem; ``step``: of the
-        best checkpoint; ``means``: of ``KEPT``.
+        best checkpoint; ``means``: of ``KEPT``, but for what no step had.
     """
     if run.method == "baseline":
         return {"best": test(model, run.budget)}
@@ -165,8 +179,9 @@ def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
             [one["step"], one["eval_success"]] for one in lines if "eval_success" in one
         ],
         "means": {
-            name: round(float(np.mean([line[name] for line in steps if name in line])), 5)
+            name: round(float(np.mean(values)), 5)
             for name in KEPT
+            if (values := [line[name] for line in steps if name in line])
         },
     }
     if run.tested:
@@ -177,9 +192,11 @@ def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
 
 
 def test(model: str, budget: Budget) -> list[int]:
-    """Say how many of the runs of each test problem passed."""
-    import functools
+    """Say how many of the runs of each test problem passed.
 
+    Raises:
+        RolloutError: one ended with an error that is not the agent's.
+    """
     from rtmc.agent.loop import Limits
     from rtmc.agent.models import Sampling, open_model
     from rtmc.agent.rollout import roll_out
@@ -194,6 +211,8 @@ def test(model: str, budget: Budget) -> list[int]:
     limits = Limits(steps=rollouts.steps, tokens=rollouts.tokens)
     passed = dict.fromkeys((problem.problem_id for problem in problems), 0)
     for one in roll_out(task, problems, policy, budget.runs, seed=TEST_SEED, limits=limits):
+        if one.status == "unknown":
+            raise RolloutError(f"{one.problem_id}: {one.stop_reason}; give the command again")
         passed[one.problem_id] += one.status == "passed"
     return list(passed.values())
 
@@ -222,10 +241,11 @@ def study(
     Returns:
         Settings, machine, the rate of each method, and all results; plain values.
     """
-    do = partial(perform, folder=folder / "runs")
+    do = functools.partial(perform, folder=folder / "runs")
     store = pieces.partial(str(folder / "paper"))
+    setups = {method: setup_of(method) for method in (*methods, "baseline")}
     tuning = [
-        Run(size.budget, method, rate, seed, tested=False)
+        Run(size.budget, method, rate, seed, tested=False, setup=setups[method])
         for seed in range(size.tuning)
         for method in methods
         for rate in size.rates
@@ -239,11 +259,13 @@ def study(
         method: max(of, key=lambda rate: float(np.mean(of[rate]))) for method, of in scores.items()
     }
     fresh = [
-        Run(size.budget, method, rates[method], FRESH_FROM + seed, tested=True)
+        Run(
+            size.budget, method, rates[method], FRESH_FROM + seed, tested=True, setup=setups[method]
+        )
         for seed in range(size.seeds)
         for method in methods
     ]
-    fresh.append(Run(size.budget, "baseline", 0.0, 0, tested=True))
+    fresh.append(Run(size.budget, "baseline", 0.0, 0, tested=True, setup=setups["baseline"]))
     results = pieces.run(do, fresh, jobs, store, tick)
     return {
         "settings": msgspec.to_builtins(size),
@@ -255,119 +277,3 @@ def study(
             for run, result in zip(fresh, results, strict=True)
         ],
     }
-
-
-def table(found: dict[str, Any]) -> list[str]:
-    """Sum the experiment up as Markdown."""
-    size, results = found["settings"]["budget"], found["results"]
-    methods = list(found["rates"])
-    baseline = next(r for r in results if r["method"] == "baseline")
-    of = {m: [r for r in results if r["method"] == m] for m in methods}
-    runs = size["runs"]
-    lines = [
-        f"{size['steps']} steps of {size['problems']} problems × {size['n']} rollouts, "
-        f"{found['settings']['seeds']} fresh seeds; "
-        f"tested on {size['test']} problems × {runs} runs.",
-        "",
-        "| method | rate | pass@1, test | minus GRPO | most of three | validation, best step: "
-        "the paper's way | validation, last step | training, mean | minus GRPO |",
-        "|---|---|---|---|---|---|---|---|---|",
-        f"| baseline | | {np.mean(baseline['best']) / runs:.3f} | "
-        f"| {_most(baseline['best'], runs):.3f} | | | | |",
-    ]
-    for m in methods:
-        passes = _values(of[m], lambda r: float(np.mean(r["best"])) / runs)
-        area = _values(of[m], lambda r: float(np.mean(r["curve"])))
-        ref = of[REFERENCE] if REFERENCE in of else of[m]
-        lines.append(
-            f"| {m} | {found['rates'][m]:g} | {_with_interval(passes)} | "
-            + _minus(passes, _values(ref, lambda r: float(np.mean(r["best"])) / runs), m)
-            + f" | {np.mean([_most(r['best'], runs) for r in of[m]]):.3f}"
-            f" | {np.mean([max(v for _, v in r['validation']) for r in of[m]]):.3f}"
-            f" | {np.mean([r['validation'][-1][1] for r in of[m]]):.3f}"
-            f" | {_with_interval(area)} | "
-            + _minus(area, _values(ref, lambda r: float(np.mean(r["curve"]))), m)
-            + " |"
-        )
-    lines += ["", "| problems of all seeds, by most of three | gained | lost |", "|---|---|---|"]
-    start = _solved(baseline["best"], runs)
-    for m in methods:
-        solved = [_solved(r["best"], runs) for r in of[m]]
-        lines.append(f"| {m} against the baseline | {_gained(solved, [start] * len(solved))} |")
-        if REFERENCE in of and m != REFERENCE:
-            other = [_solved(r["best"], runs) for r in of[REFERENCE]]
-            lines.append(f"| {m} against {REFERENCE} | {_gained(solved, other)} |")
-    return lines + _rates(found) + _evidence(of)
-
-
-def _rates(found: dict[str, Any]) -> list[str]:
-    """Show what the rates were chosen by."""
-    rates = [f"{rate:g}" for rate in found["settings"]["rates"]]
-    lines = ["", f"| training, mean, at | {' | '.join(rates)} |", "|---|" + "---|" * len(rates)]
-    for m, of in found["tuning"].items():
-        cells = [" ".join(f"{value:.3f}" for value in of[rate]) for rate in rates]
-        lines.append(f"| {m} | {' | '.join(cells)} |")
-    return lines
-
-
-def _evidence(of: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Show what tells why a method does well or badly."""
-    shown = {
-        "groups of mixed outcome": "groups/mixed", "overlap, as the paper signs": "overlap/paper",
-        "of winners' steps, A < 0": "winners_negative",
-        "of losers' steps, A > 0": "losers_positive", "turns": "rollout/steps",
-        "entropy": "entropy", "calls refused": "calls/refused", "seconds a step": "seconds/step",
-        "of them credit": "credit_share",
-    }  # fmt: skip
-    lines = ["", f"| means over training | {' | '.join(shown)} |", "|---|" + "---|" * len(shown)]
-    for m, results in of.items():
-        means = [np.mean([r["means"][name] for r in results]) for name in shown.values()]
-        lines.append(f"| {m} | {' | '.join(f'{mean:.3g}' for mean in means)} |")
-    return lines
-
-
-def detectable(found: dict[str, Any]) -> float | None:
-    """Say which difference in pass@1 from GRPO such an experiment finds four times out of five.
-
-    2.8 standard errors (two-sided 5 %, power 80 %) of the mean of paired differences, the median
-    over methods.
-    """
-    runs, errors = found["settings"]["budget"]["runs"], []
-    of = {m: [r for r in found["results"] if r["method"] == m] for m in found["rates"]}
-    for m in of:
-        if m != REFERENCE and REFERENCE in of and len(of[m]) > 1:
-            pairs = zip(of[m], of[REFERENCE], strict=True)
-            differences = [(np.mean(a["best"]) - np.mean(b["best"])) / runs for a, b in pairs]
-            errors.append(float(np.std(differences, ddof=1)) / len(differences) ** 0.5)
-    return 2.8 * statistics.median(errors) if errors else None
-
-
-def _values(results: Sequence[dict[str, Any]], of: Callable[[dict[str, Any]], float]) -> Floats:
-    return np.array([of(result) for result in results])
-
-
-def _with_interval(values: Floats) -> str:
-    low, high = bootstrap(values)
-    return f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
-
-
-def _minus(values: Floats, reference: Floats, method: str) -> str:
-    if method == REFERENCE:
-        return ""
-    low, high = bootstrap(values - reference)
-    return f"{(values - reference).mean():+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
-def _solved(passes: Sequence[int], runs: int) -> np.ndarray:
-    return np.array(passes) * 2 > runs
-
-
-def _most(passes: Sequence[int], runs: int) -> float:
-    return float(_solved(passes, runs).mean())
-
-
-def _gained(solved: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> str:
-    pairs = list(zip(solved, other, strict=True))
-    gained = sum(int((a & ~b).sum()) for a, b in pairs)
-    lost = sum(int((b & ~a).sum()) for a, b in pairs)
-    return f"{gained} | {lost}"

@@ -52,7 +52,8 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
 
     from rtmc.atomic import open_atomic
     from rtmc.bench.figures import draw_training
-    from rtmc.bench.paper import METHODS, SIZES, detectable, study, table, work_of
+    from rtmc.bench.paper import METHODS, SIZES, study, work_of
+    from rtmc.bench.paper_text import detectable, table
     from rtmc.cli.judge import bar
 
     chosen, settings = _chosen(methods, list(METHODS)), SIZES[size]
@@ -60,20 +61,15 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
         settings = msgspec.structs.replace(settings, seeds=seeds)
     output.mkdir(parents=True, exist_ok=True)
     path = output / "paper.json"
-    if path.exists():
-        found = msgspec.json.decode(path.read_bytes())
-        same = msgspec.json.encode(found["settings"]) == msgspec.json.encode(settings)
-        if not same or list(found["rates"]) != chosen:
-            raise OptionError(
-                f"{path} comes from other settings; remove it to go on with these, or choose "
-                "another -o"
-            )
-    else:
+    found = msgspec.json.decode(path.read_bytes()) if path.exists() else None
+    wanted = [msgspec.json.decode(msgspec.json.encode(settings)), chosen]
+    if found is None or [found["settings"], list(found["rates"])] != wanted:
         with bar(work_of(settings, chosen)) as tick:
             found = study(settings, chosen, output, jobs, tick)
+        encoded = msgspec.json.encode(found)
         with open_atomic(path) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-        found = msgspec.json.decode(path.read_bytes())
+            file.write(msgspec.json.format(encoded, indent=1) + b"\n")
+        found = msgspec.json.decode(encoded)
     for line in table(found):
         click.echo(line)
     smallest = detectable(found)

@@ -75,7 +75,8 @@ def figures(
     the signs differ from GRPO+Step. Over all groups: overlap, how far the rollouts meet.
 
     Where every INPUT is the folder of a run: curves, its learning curves. Runs that differ by seed
-    alone are one line, the others are named by the settings that differ.
+    alone are one line, the others are named by the settings that differ; options about rollouts
+    and credit do not concern them.
 
     Needs the extra `figures`.
     """
@@ -98,8 +99,11 @@ def figures(
             f"{runs[0]} is a run of rtmc train, others of INPUT are not; draw runs by themselves, "
             f"and the rollouts of one from {runs[0]}/rollouts"
         )
+    if runs and problems:
+        raise OptionError("--problem chooses among groups; runs of rtmc train are drawn whole")
+    left_out: list[str] = []
     if runs:
-        left_out = _draw_runs(runs, write, output, width)
+        _draw_runs(runs, write, output, width)
     else:
         left_out = _draw_groups(given, problems, write, output, width)
     click.echo(f"{output}: {len(written)} figures: {_listed(written)}")
@@ -113,7 +117,7 @@ def figures(
 Write = Callable[[str, "Figure"], None]
 
 
-def _draw_runs(runs: Sequence[str], write: Write, output: str, width: float | None) -> list[str]:
+def _draw_runs(runs: Sequence[str], write: Write, output: str, width: float | None) -> None:
     """Draw the learning curves of runs."""
     from rtmc.report.curves import curves
     from rtmc.report.runs import labelled, read_run
@@ -121,7 +125,6 @@ def _draw_runs(runs: Sequence[str], write: Write, output: str, width: float | No
     kinds = labelled([read_run(path) for path in runs])
     _make_folder(output)
     write("curves", curves(kinds, width))
-    return []
 
 
 def _draw_groups(

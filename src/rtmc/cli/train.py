@@ -62,7 +62,8 @@ def train(name: str, sets: tuple[str, ...], show: bool, output: Path | None) -> 
     if not store.writes:
         return
     click.echo(f"  {'metrics':<12}{output}/metrics.jsonl")
-    click.echo(f"  {'policies':<12}{output}/best, {output}/last")
+    best = f"{output}/best, " if store.best.exists() else ""
+    click.echo(f"  {'policies':<12}{best}{output}/last")
     click.echo(
         f"  {'rollouts':<12}{output}/rollouts: rtmc report {output}/rollouts/… -o report.html"
     )

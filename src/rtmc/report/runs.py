@@ -105,7 +105,7 @@ def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Name the values of nested tables by dotted keys."""
     named: dict[str, Any] = {}
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             named |= flat(value, f"{prefix}{key}.")
         else:
             named[f"{prefix}{key}"] = value
@@ -135,7 +135,7 @@ def labelled(runs: Sequence[Run]) -> dict[str, list[Run]]:
         kinds.setdefault(", ".join(words), []).append(run)
     if "" in kinds:
         same = kinds.pop("")
-        name = same[0].name if len(same) == 1 else "all runs"
+        name = same[0].name if len(same) == 1 else "the others" if kinds else "all runs"
         kinds = {name: same} | kinds
     return kinds
 

@@ -71,7 +71,7 @@ def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConf
         "logging_first_step": False,
         "save_strategy": "steps",
         "save_steps": config.output.save_every * updates,
-        "save_total_limit": max(config.output.checkpoints, 2),  # one may be cut off
+        "save_total_limit": config.output.checkpoints,
         "ignore_data_skip": True,  # what a step trains on follows from its number
         "shuffle_dataset": False,
         "report_to": list(config.output.report_to) or "none",
@@ -80,7 +80,7 @@ def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConf
         "remove_unused_columns": False,
         **_vllm(config),
     }
-    if taken := sorted({*given, *_NOT_OURS} & {*o.extra}):
+    if taken := sorted(k for k in o.extra if k in (*given, *_NOT_OURS) or "vllm" in k):
         raise OptionError(
             f"optimizer.extra.{taken[0]}: this follows from other settings, or does not go with "
             "credit by step; leave it out (`rtmc train … --show` lists the settings)"
@@ -99,13 +99,19 @@ def _vllm(config: TrainConfig) -> dict[str, Any]:
     vllm = config.model.vllm
     if vllm is None:
         return {}
-    # both make processes wait for each other at every turn, and rollouts do not end together
+    if foreign := sorted(key for key in vllm if not key.startswith("vllm_")):
+        raise OptionError(f"model.vllm.{foreign[0]}: expected options of TRL's that begin vllm_")
+    # these make processes wait for each other at every turn, and rollouts do not end together
     if vllm.get("vllm_mode", "colocate") != "colocate":
         raise OptionError('model.vllm.vllm_mode: only "colocate" works with rollouts of many turns')
     if vllm.get("vllm_tensor_parallel_size", 1) != 1:
         raise OptionError(
             "model.vllm.vllm_tensor_parallel_size: only 1 works with rollouts of many turns; a "
             "model that is too large for one GPU cannot be sampled by vLLM here"
+        )
+    if vllm.get("vllm_enable_sleep_mode"):
+        raise OptionError(
+            "model.vllm.vllm_enable_sleep_mode: TRL would send the weights again at every turn"
         )
     stops = {"stop": list(Sampling().stop), "include_stop_str_in_output": True}
     return {

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -71,7 +72,9 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     args = arguments(config, folder, processes)
     args.eval_on_start = last is None and held_out is not None
-    with warnings.catch_warnings(), _about("model.lora", ValueError if config.model.lora else ()):
+    lora = lora_of(config)
+    _check_targets(config, model)
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trainer = StepCreditTrainer(
             config,
@@ -84,10 +87,8 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             held_out=held_out,
             store=store,
             callbacks=[Record(config, store, say)],
-            peft_config=lora_of(config),
+            peft_config=lora,
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
         trainer.remove_callback(PrinterCallback)
         say(_head(config, trainer.model))
         if last is not None:
@@ -103,14 +104,30 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
 
 
 @contextmanager
-def _about(
-    key: str, errors: type[Exception] | tuple[type[Exception], ...] = OptionError
-) -> Generator[None]:
-    """Say which key of the configuration an error is about."""
+def _about(section: str) -> Generator[None]:
+    """Say which section of the configuration an error is about."""
     try:
         yield
-    except errors as error:
-        raise OptionError(f"{key}: {error}") from error
+    except OptionError as error:
+        raise OptionError(f"{section}: {error}") from error
+
+
+def _check_targets(config: TrainConfig, model: Any) -> None:
+    """Refuse LoRA on modules that the model does not have."""
+    targets = (config.model.lora or {}).get("target_modules", ())
+    names = [name for name, _ in model.named_modules()]
+    if isinstance(targets, str):
+        known = targets == "all-linear" or any(re.fullmatch(targets, name) for name in names)
+        missing = [] if known else [targets]
+    else:
+        missing = [t for t in targets if not any(f".{name}".endswith(f".{t}") for name in names)]
+    if missing:
+        last = {name.rpartition(".")[2] for name in names}
+        projections = sorted(name for name in last if "proj" in name)
+        raise OptionError(
+            f'model.lora.target_modules: no module is called {", ".join(missing)}; "all-linear" '
+            f"takes all that are linear, such as {', '.join(projections)}"
+        )
 
 
 def _check_reports(config: TrainConfig) -> None:

@@ -84,7 +84,7 @@ class Store:
 
     def _has_begun(self) -> bool:
         """Say whether there is anything to lose: a run may have failed before its first step."""
-        return bool(self.metrics()) or any(self.folder.glob("checkpoint-*"))
+        return bool(self.metrics()) or self.best.exists() or any(self.folder.glob("checkpoint-*"))
 
     # Checkpoints.
 

@@ -283,20 +283,16 @@ class StepCreditTrainer(GRPOTrainer):
         self._live += live.sum()
         rows, fed = len(live), len(live)
         if self.accelerator.num_processes == 1 and not live.all():
-            if not live.any() and self._may_stand_still:
+            # float16's scaler wants a gradient of every step, if of zeros
+            if not live.any() and self.accelerator.scaler is None:
                 return torch.zeros((), device=live.device, requires_grad=True)
-            live[0] |= not live.any()  # the model is asked for a gradient of zeros, if for nothing
+            live[0] |= not live.any()
             inputs = {name: _rows(value, live, rows) for name, value in inputs.items()}
             fed = int(live.sum())
         loss = super()._compute_loss(model, _short(inputs))
         if self.loss_type in ("grpo", "dr_grpo", "sapo", "luspo"):
-            loss = loss * (fed / rows) / inputs["live_share"].clamp(min=1 / rows)
+            loss = loss * (fed / rows) / inputs["live_share"].clamp(min=1e-9)
         return loss
-
-    @property
-    def _may_stand_still(self) -> bool:
-        """Whether an optimizer step may be left out: float16's scaler of gradients wants each."""
-        return self.accelerator.scaler is None
 
     def stand_still(self) -> None:
         """Take the gradient away where no rollout of an optimizer step carries signal.
@@ -305,7 +301,7 @@ class StepCreditTrainer(GRPOTrainer):
         """
         is_dead = not self.accelerator.reduce(self._live.clone()).item()
         self._live.zero_()
-        if is_dead and self._may_stand_still:
+        if is_dead:
             self.accelerator.unwrap_model(self.model).zero_grad(set_to_none=True)
 
     # 4. Metrics, evaluation, and what is saved.
@@ -355,6 +351,7 @@ class StepCreditTrainer(GRPOTrainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Mark a checkpoint that is whole."""
         super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()  # each writes the state of its random numbers
         if self.accelerator.is_main_process:
             self._store.complete(self.state.global_step)
 
@@ -369,9 +366,13 @@ def _rows(value: Any, which: Any, rows: int) -> Any:
 
 
 def _short(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Cut what stands behind the last token that is trained on: nothing before depends on it."""
+    """Cut what stands behind the last token that is trained on: nothing before depends on it.
+
+    Two columns stay at least: what has one TRL takes for one number a rollout.
+    """
     trained = inputs["tool_mask"].any(dim=0).nonzero()
-    width, end = inputs["tool_mask"].shape[1], int(trained.max()) + 1 if len(trained) else 1
+    width = inputs["tool_mask"].shape[1]
+    end = max(int(trained.max()) + 1 if len(trained) else 0, 2)
     return {
         name: value[:, :end]
         if isinstance(value, torch.Tensor)

@@ -166,10 +166,21 @@ def test_what_was_left_alike_is_judged_once():
     assert len(opened) == 6 + 4 + 2
 
 
-def test_links_are_not_taken_for_one_another():
+def test_links_and_modes_are_told_apart():
+    task, opened = remembering()
+    commands = ["ln -s calc.py other.py", "ln -s test_calc.py other.py", "chmod 400 calc.py",
+                "ln -s calc.py other.py", "chmod 400 calc.py", "true"]  # fmt: skip
+    for command in commands:
+        with task.open(PROBLEM) as sandbox:
+            assert sandbox.run(command).exit_code == 0
+            task.judge(PROBLEM, sandbox)
+    assert len(opened) == 6 + 4
+
+
+def test_why_tests_could_not_decide_is_not_remembered():
     task, opened = remembering()
     for _ in range(2):
         with task.open(PROBLEM) as sandbox:
-            assert sandbox.run("ln -s calc.py other.py").exit_code == 0
-            task.judge(PROBLEM, sandbox)
+            sandbox.put({"calc.py": b"import os\nos._exit(0)\n"})
+            assert task.judge(PROBLEM, sandbox).reason
     assert len(opened) == 4

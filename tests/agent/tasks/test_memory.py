@@ -40,3 +40,9 @@ def test_the_oldest_is_forgotten():
     for key in (1, 2, 3, 3, 2, 1):
         memory.of(key, lambda key=key: made.append(key) or key)
     assert made == [1, 2, 3, 1]
+
+
+def test_what_is_not_to_be_kept_is_asked_again():
+    memory, made = Memory[int](), iter([1, 2, 3])
+    found = [memory.of("key", lambda: next(made), lambda value: value > 1) for _ in range(3)]
+    assert found == [1, 2, 2]

@@ -29,15 +29,20 @@ def contents(workspace: bytes) -> dict[str, bytes | None]:
     return found
 
 
-def digest(files: Mapping[str, bytes | None]) -> bytes:
-    """Digest paths and contents, but for pytest's cache, which steers no test: 16 bytes."""
-    found = blake2b(digest_size=16)
-    for path, content in sorted(files.items()):
-        if ".pytest_cache" not in path.split("/"):
-            name = path.encode(errors="surrogateescape")
-            for part in (name, content or b""):
-                found.update(len(part).to_bytes(8, "big") + part)
-    return found.digest()
+def digest(workspace: bytes) -> bytes:
+    """Digest names, modes and contents, but of pytest's cache, which steers no test: 16 bytes.
+
+    Args:
+        workspace: a tar, as ``Sandbox.take`` gives it.
+    """
+    parts = []
+    with tarfile.open(fileobj=io.BytesIO(workspace)) as tar:
+        for entry in tar:
+            if ".pytest_cache" not in entry.name.split("/"):
+                file = tar.extractfile(entry) if entry.isreg() else None
+                content = blake2b(file.read() if file else b"", digest_size=16).digest()
+                parts.append((entry.name, entry.type, entry.mode, entry.linkname, content))
+    return blake2b(repr(sorted(parts)).encode(), digest_size=16).digest()
 
 
 def difference(before: Mapping[str, bytes], after: Mapping[str, bytes | None]) -> bytes:

@@ -21,10 +21,12 @@ class Memory(Generic[T]):
         """
         self._most, self._known, self._lock = most, dict[Hashable, Future[T]](), threading.Lock()
 
-    def of(self, key: Hashable, work_out: Callable[[], T]) -> T:
+    def of(
+        self, key: Hashable, work_out: Callable[[], T], keeps: Callable[[T], bool] = lambda _: True
+    ) -> T:
         """Give the result for a key; who asks first works it out, the others wait.
 
-        An error is raised for all who wait, and not remembered.
+        An error is raised for all who wait, and not remembered; nor is what is not to be kept.
         """
         with self._lock:
             found = self._known.get(key)
@@ -34,10 +36,15 @@ class Memory(Generic[T]):
                     del self._known[next(iter(self._known))]
         if found is not None:
             return found.result()
+        kept = False
         try:
-            mine.set_result(work_out())
+            result = work_out()
+            kept = keeps(result)
+            mine.set_result(result)
         except BaseException as error:
-            with self._lock:
-                self._known.pop(key, None)
             mine.set_exception(error)
+        finally:
+            if not kept:
+                with self._lock:
+                    self._known.pop(key, None)
         return mine.result()

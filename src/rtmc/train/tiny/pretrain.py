@@ -27,6 +27,8 @@ from transformers.utils import logging
 from rtmc.agent.models.shorthand import END, PAD, Shorthand
 from rtmc.agent.tasks.tiny import Knobs, TinyProblems
 from rtmc.agent.tasks.tiny.program import MODULES, NAMES
+from rtmc.atomic import open_atomic
+from rtmc.errors import OptionError
 from rtmc.train.tiny.lessons import Habits, lesson
 
 __all__ = ["STAGES", "Stage", "new_model", "pretrain"]
@@ -130,6 +132,9 @@ def pretrain(
         learning_rate: the highest; warm-up over ``WARM_UP`` steps, a cosine to a tenth.
         seed: of weights and rollouts.
         stages: what is imitated.
+
+    Raises:
+        OptionError: the folder holds an unfinished run of other options.
     """
     torch.manual_seed(seed)
     chat = Shorthand.of([*MODULES, *NAMES])
@@ -139,8 +144,9 @@ def pretrain(
         [*model.parameters(), *probe.parameters()], betas=(0.9, 0.98), weight_decay=0.01
     )
     parts = {"model": model, "probe": probe, "optimizer": optimizer}
+    options = [steps, batch, learning_rate, seed, repr(stages)]
     kept = folder / KEPT
-    done = _go_on(parts, kept)
+    done = _go_on(parts, kept, options)
     began = time.monotonic()
     shown: deque[tuple[float, ...]] = deque(maxlen=100)
     ends = {round(stage.until * steps) for stage in stages}
@@ -163,16 +169,24 @@ def pretrain(
             )
         if step + 1 in ends:
             folder.mkdir(parents=True, exist_ok=True)
-            torch.save({"step": step + 1} | {k: v.state_dict() for k, v in parts.items()}, kept)
+            states = {name: part.state_dict() for name, part in parts.items()}
+            with open_atomic(kept) as file:
+                torch.save({"step": step + 1, "options": options} | states, file)
     _save(model, chat, folder)
     kept.unlink()
 
 
-def _go_on(parts: dict[str, Any], kept: Path) -> int:
-    """Take up the end of the last stage that was finished; give the steps done."""
+def _go_on(parts: dict[str, Any], kept: Path, options: list[Any]) -> int:
+    """Take up the end of the last stage that was finished; give the steps done.
+
+    Raises:
+        OptionError: it is of another run.
+    """
     if not kept.exists():
         return 0
     states = torch.load(kept)
+    if states["options"] != options:
+        raise OptionError(f"{kept} comes from other options; remove it, or choose another -o")
     for name, part in parts.items():
         part.load_state_dict(states[name])
     click.echo(f"going on after step {states['step']} ({kept})")

@@ -102,19 +102,23 @@ def _changes(patch: str) -> tuple[Lines, Lines]:
 @click.option("--model", required=True, help="As of rtmc rollout.")
 @click.option("--task", default="tiny:split=test", show_default=True)
 @click.option("--problems", default=500, show_default=True)
+@click.option("--skip", default=1000, show_default=True,
+              help="Left out at the start: other commands choose by those.")  # fmt: skip
 @click.option("-n", "--rollouts", "n", default=8, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-def main(model: str, task: str, problems: int, n: int, seed: int) -> None:
+def main(model: str, task: str, problems: int, skip: int, n: int, seed: int) -> None:
     """Measure what a policy can do on tiny."""
     from tqdm import tqdm
 
     opened = open_task(task, functools.partial(open_sandbox, "warm"))
-    chosen = Part(opened.problems, range(problems))
+    chosen = Part(opened.problems, range(skip, skip + problems))
     policy = open_model(model, Sampling(max_tokens=40))
     made = roll_out(opened, chosen, policy, n, seed=seed, limits=LIMITS)
     bar = tqdm(made, total=problems * n, disable=not sys.stderr.isatty(), file=sys.stderr)
     skill = skill_of(chosen, bar)
-    click.echo(f"{problems} problems × {n} rollouts of {task} by {model}, seed {seed}")
+    click.echo(
+        f"problems {skip} to {skip + problems - 1} × {n} rollouts of {task} by {model}, seed {seed}"
+    )
     low, high = skill.interval
     click.echo(f"  solved          {skill.solved:.3f}  [{low:.3f}, {high:.3f}]")
     for name in ("changed", "right_file", "right_line", "right_fix"):
