@@ -73,13 +73,13 @@ class Size(msgspec.Struct, frozen=True):
 
     Attributes:
         budget: of each run.
-        rates: learning rates that are tried.
+        rates: learning rates that are tried; at 1e-3 the policy is lost within ten steps.
         tuning: seeds for each of them.
         seeds: fresh seeds at the chosen one.
     """
 
     budget: Budget = Budget()
-    rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3)
+    rates: tuple[float, ...] = (1e-4, 3e-4, 5e-4)
     tuning: int = 2
     seeds: int = 5
 
