@@ -128,7 +128,7 @@ def test_a_single_file_that_is_nothing_says_what_was_expected(tmp_path, name, co
         read_groups(path)
     assert str(caught.value) == (
         f"{path}: not a trajectory file ({what}); expected one of: {', '.join(FORMATS)}; "
-        "name the format with --format if you know it"
+        "name the format with --format (rtmc figures: --input-format) if you know it"
     )
 
 
