@@ -37,7 +37,7 @@ def test_success_on_held_out_problems_rises(tmp_path: Path, estimator: str) -> N
         "tiny",
         {
             "task.train": SIMPLEST, "credit.estimator": estimator, "optimizer.steps": "8",
-            "optimizer.learning_rate": "5e-4", "evaluation.problems": "1", "output.rollouts": "0",
+            "optimizer.learning_rate": "3e-4", "evaluation.problems": "1", "output.rollouts": "0",
         },
     )  # fmt: skip
     train(config, tmp_path / "run", say=lambda line: None)
