@@ -29,8 +29,9 @@ demo: $(VENV)/.train bubblewrap
 	@echo "Your own rollouts: $(BIN)/rtmc report YOUR-ROLLOUTS -o report.html"
 	@echo "Your own training: $(BIN)/rtmc train --help"
 
+# As many tests at a time as there are cores, one thread each; a file's tests share what they set up.
 test: check browser bubblewrap
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The report is tested in a real Chromium; without one those tests are skipped, with the reason.
 browser:

@@ -1,6 +1,11 @@
 """Long work in parts: it goes on where it stopped, in parallel or not."""
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +72,40 @@ def test_a_run_that_was_stopped_goes_on(tmp_path):
     assert again.asked == [3, 2], "what was finished is not done again"
     assert again.ticks == 4
     assert len(store.read_bytes().splitlines()) == 4
+
+
+SLEEPERS = """
+import signal, sys
+from rtmc.bench.pieces import run
+from squares import Nap, nap
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    run(nap, [Nap(number, sys.argv[1]) for number in range(4)], 2, None, print)
+"""
+
+
+@pytest.mark.parametrize("to", ["the process", "its group"])
+def test_told_to_stop_it_stops_what_is_under_way(tmp_path, to):
+    (tmp_path / "sleepers.py").write_text(SLEEPERS)
+    asked = subprocess.Popen(
+        [sys.executable, tmp_path / "sleepers.py", tmp_path],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 50
+    while len(list(tmp_path.glob("*.begun"))) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    before = time.monotonic()
+    if to == "the process":
+        asked.send_signal(signal.SIGTERM)
+    else:
+        os.killpg(asked.pid, signal.SIGINT)  # Ctrl-C
+    _, told = asked.communicate(timeout=50)
+    assert time.monotonic() - before < 40, "it waited for the minute to end"
+    assert asked.returncode == (143 if to == "the process" else -signal.SIGINT)
+    assert sorted(path.stem for path in tmp_path.glob("*.cleaned")) == ["0", "1"]
+    assert told.count("Traceback") == (to == "its group"), told  # its own, of KeyboardInterrupt
 
 
 def test_pieces_that_differ_in_anything_are_other_pieces(tmp_path):

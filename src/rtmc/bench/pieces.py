@@ -1,10 +1,14 @@
 """Do a long piece of work in parts: in parallel, with progress, and going on where it stopped."""
 
+import functools
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 import msgspec
@@ -80,10 +84,52 @@ def _each(function: Callable[[P], Any], pieces: Sequence[P], jobs: int) -> Itera
         return
     # small systems gain nothing from threads of their own, which would be in each other's way
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        waiting = {pool.submit(function, piece): piece for piece in pieces}
+    others = active_children()
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _wait_for_word) as pool:
+        do = functools.partial(_work, function)
+        waiting = {pool.submit(do, piece): piece for piece in pieces}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
+        except BaseException:
+            # do not wait hours for what is under way; it cleans up after itself
+            for worker in set(active_children()).difference(others):
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+_told_to_stop = Event()
+"""In a process that does pieces."""
+
+
+def _wait_for_word() -> None:
+    """Leave it to the process that shares the work out to say when to stop.
+
+    Ctrl-C reaches all processes of a terminal. A handler that does nothing, unlike a signal that is
+    ignored, is not handed down to the programs that a piece of work starts.
+    """
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, _hear)
+
+
+def _work(function: Callable[[P], Any], piece: P) -> Any:
+    """Do a piece; when told to stop, stop there, and begin no other."""
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        if _told_to_stop.is_set():
+            sys.exit(1)
+        return function(piece)
+    finally:
+        signal.signal(signal.SIGTERM, _hear)
+
+
+def _hear(number: int, frame: object) -> None:
+    _told_to_stop.set()
+
+
+def _leave(number: int, frame: object) -> None:
+    signal.signal(number, _hear)  # once is enough: cleaning up is not to be disturbed
+    _told_to_stop.set()
+    sys.exit(1)
