@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra train")
@@ -44,6 +45,23 @@ def test_metrics_of_two_groups_by_hand() -> None:
     winners = [a for k in (0, 3) for a in own[k]]
     assert found["winners_negative"] == sum(a < 0 for a in winners) / 4
     assert found["advantage/mean"] == pytest.approx(sum(map(sum, own)) / 8)
+    # GRPO gives ±1 to every token; each of a rollout's two steps has as many tokens as the other's
+    signed = sum(a if k in (0, 3) else -a for k in range(4) for a in own[k])
+    squares = sum(a * a for of in own for a in of)
+    assert found["advantage/cosine_to_grpo"] == pytest.approx(signed / (8 * squares) ** 0.5)
+    assert 0 < found["advantage/cosine_to_grpo"] < 0.999
+
+
+def test_grpo_is_like_itself_and_nothing_is_like_nothing() -> None:
+    config = config_of(credit__estimator="grpo").credit.made()
+    passing = group("p0", (0, 1, 3))
+    cut = msgspec.structs.replace(passing.rollouts[3], reward=None, status="unknown")
+    groups = [Group("p0", (*passing.rollouts[:3], cut)), group("p1", (2,)), group("p2", ())]
+    credited = credit(groups, config)
+    found = metrics_of(credited, signal_of(credited), {})
+    assert found["advantage/cosine_to_grpo"] == pytest.approx(1)
+    credited = credit([group("p2", ())], config)
+    assert "advantage/cosine_to_grpo" not in metrics_of(credited, signal_of(credited), {})
 
 
 def test_a_run_keeps_the_first_steps_the_last_and_some_between(tmp_path: Path) -> None:

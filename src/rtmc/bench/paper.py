@@ -113,8 +113,8 @@ class Run(msgspec.Struct, frozen=True):
 
 KEPT = (
     "signal", "groups/mixed", "overlap/content", "overlap/paper", "winners_negative",
-    "losers_positive", "rollout/steps", "rollout/incomplete", "entropy", "grad_norm",
-    "calls/refused", "credit_share", "seconds/step",
+    "losers_positive", "advantage/cosine_to_grpo", "rollout/steps", "rollout/incomplete", "entropy",
+    "grad_norm", "calls/refused", "credit_share", "seconds/step",
 )  # fmt: skip
 """Metrics whose mean over a run's steps is kept."""
 

@@ -73,7 +73,8 @@ def _evidence(of: dict[str, list[dict[str, Any]]]) -> list[str]:
     shown = {
         "groups of mixed outcome": "groups/mixed", "overlap, as the paper signs": "overlap/paper",
         "of winners' steps, A < 0": "winners_negative",
-        "of losers' steps, A > 0": "losers_positive", "turns": "rollout/steps",
+        "of losers' steps, A > 0": "losers_positive",
+        "cosine to GRPO's": "advantage/cosine_to_grpo", "turns": "rollout/steps",
         "entropy": "entropy", "calls refused": "calls/refused", "seconds a step": "seconds/step",
         "of them credit": "credit_share",
     }  # fmt: skip

@@ -5,6 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
+from rtmc.advantages.base import centre_and_scale
 from rtmc.credit import Credit
 from rtmc.diagnostics import diagnose, overlap
 from rtmc.layout import lay_out
@@ -49,6 +50,7 @@ def metrics_of(
         "advantage/mean": d.mean,
         "advantage/std": d.deviation,
         "advantage/token_mean": float(advantages.mean()) if len(advantages) else 0.0,
+        **_like_grpo(credit, signals),
         "bonus": d.bonus / count,
         "rollout/steps": d.steps / count,
         "rollout/tokens": float(np.mean([sum(one.sequence_lengths) for one in rollouts])),
@@ -80,6 +82,22 @@ def _overlaps(credit: Credit) -> dict[str, float]:
     signer = CodingSigner(LEVELS, credit.config.hash_chars)
     steps = lay_out(groups, [signer.sign(group.rollouts) for group in groups])
     return {f"overlap/{level}": overlap(steps, at).share for at, level in enumerate(LEVELS)}
+
+
+def _like_grpo(credit: Credit, signals: Sequence[Signal]) -> dict[str, float]:
+    """Take the cosine between the advantages and GRPO's, over all tokens that are trained on."""
+    batch = credit.batch
+    groups = batch.group_of_rollout
+    mean, scale = centre_and_scale(batch.outcomes, groups, batch.n_groups, "population")
+    masked = [
+        s.advantages[s.mask]
+        for r, s in zip(credit.rollouts, signals, strict=True)
+        if r.verdict.outcome is not None
+    ]
+    ours = np.concatenate([np.zeros(0), *masked])
+    theirs = np.repeat((batch.outcomes - mean[groups]) / scale[groups], [len(of) for of in masked])
+    norms = np.linalg.norm(ours) * np.linalg.norm(theirs)
+    return {"advantage/cosine_to_grpo": float(ours @ theirs / norms)} if norms else {}
 
 
 def _share_without_calls(rollouts: Sequence[Rollout]) -> float:
