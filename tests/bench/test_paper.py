@@ -116,7 +116,7 @@ def test_a_method_is_known_by_its_settings_and_the_start(monkeypatch: pytest.Mon
 
 
 def test_runs_are_counted() -> None:
-    assert work_of(SIZES["cores"], ["grpo", "rtmc"]) == 2 * (3 * 2 + 5) + 1
+    assert work_of(SIZES["cores"], ["grpo", "rtmc"]) == 2 * (4 * 2 + 5) + 1
 
 
 @pytest.mark.skipif(not warm_works(), reason="bubblewrap does not work here")
