@@ -87,9 +87,8 @@ def test_sums_by_hand() -> None:
     assert rows["grpo against the baseline"] == ["1", "0"]
     shown = [line for line in lines if line.startswith("| rtmc |")]
     assert "| rtmc | 0.250 0.000 | 0.500 0.500 |" in shown
-    assert (
-        "| rtmc | 0.5 | 0.5 | 0.5 | 0.5 | 0.5 | 4 | 0.5 | 0.5 | 0.5 | 0.5 |" in shown
-    )  # of 7.5 and 0.5
+    # four turns are the mean of 7.5 and 0.5
+    assert "| rtmc | 0.5 | 0.5 | 0.5 | 0.5 | 0.5 | 4 | 0.5 | 0.5 | 0.5 | 0.5 |" in shown
     assert detectable(FOUND) == pytest.approx((12.7062 + 1.3764) / 8, rel=1e-4)
 
 
