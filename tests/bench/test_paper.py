@@ -16,7 +16,20 @@ from here import warm_works
 
 from rtmc import Config
 from rtmc.advantages import RTMC
-from rtmc.bench.paper import KEPT, METHODS, SIZES, Run, config_of, setup_of, work_of
+from rtmc.bench import paper
+from rtmc.bench.paper import (
+    KEPT,
+    METHODS,
+    SIZES,
+    Budget,
+    Run,
+    Size,
+    config_of,
+    settled,
+    setup_of,
+    study,
+    work_of,
+)  # fmt: skip
 from rtmc.bench.paper_text import detectable, table
 from rtmc.cli import main
 
@@ -42,7 +55,7 @@ def test_rtmc_is_the_papers() -> None:
 FOUND = {
     "settings": {"budget": {"steps": 2, "problems": 1, "n": 2, "test": 4, "runs": 3}, "seeds": 2,
                  "rates": [1e-4, 3e-4]},
-    "rates": {"grpo": 1e-4, "rtmc": 3e-4},
+    "rates": {"grpo": 1e-4, "rtmc": 3e-4, "grpo at 0.0003": 3e-4},
     "tuning": {"grpo": {"0.0001": [0.5, 0.25], "0.0003": [0.25, 0.25]},
                "rtmc": {"0.0001": [0.25, 0.0], "0.0003": [0.5, 0.5]}},
     "results": [
@@ -54,6 +67,10 @@ FOUND = {
          "best": [3, 0, 0, 0]},
         {"method": "rtmc", "seed": 101, "curve": [0.5, 1.0], "validation": [[0, 0.25], [2, 0.25]],
          "best": [0, 3, 0, 0]},
+        {"method": "grpo at 0.0003", "seed": 100, "curve": [0.5, 0.0],
+         "validation": [[0, 0.25], [2, 0.5]], "best": [3, 2, 1, 2]},
+        {"method": "grpo at 0.0003", "seed": 101, "curve": [0.0, 0.5],
+         "validation": [[0, 0.25], [2, 0.0]], "best": [3, 0, 0, 0]},
         {"method": "baseline", "seed": 0, "best": [3, 0, 0, 0]},
     ],
 }  # fmt: skip
@@ -82,6 +99,12 @@ def test_sums_by_hand() -> None:
     assert rows["rtmc"][4] == "0.500"  # the best of each curve: 0.75 and 0.25
     assert rows["rtmc"][5] == "0.500"  # the last of each: 0.75 and 0.25
     assert rows["rtmc"][6].startswith("0.625 [")
+    # 2 of 12 more and as many: 1/12 ± 12.706 · 1/12; of training as much and a quarter more
+    assert rows["the rate at 0.0003"] == [
+        "grpo at 0.0003 − grpo", "+0.083 [-0.976, +1.142]", "+0.125 [-1.463, +1.713]",
+    ]  # fmt: skip
+    assert rows["rtmc, at one rate"][0] == "rtmc − grpo at 0.0003"
+    assert "the tree" not in rows  # there is no grpo_step
     assert rows["rtmc against the baseline"] == ["3", "1"]
     assert rows["rtmc against grpo"] == ["2", "1"]
     assert rows["grpo against the baseline"] == ["1", "0"]
@@ -89,7 +112,7 @@ def test_sums_by_hand() -> None:
     assert "| rtmc | 0.250 0.000 | 0.500 0.500 |" in shown
     # four turns are the mean of 7.5 and 0.5
     assert "| rtmc | 0.5 | 0.5 | 0.5 | 0.5 | 0.5 | 4 | 0.5 | 0.5 | 0.5 | 0.5 |" in shown
-    assert detectable(FOUND) == pytest.approx((12.7062 + 1.3764) / 8, rel=1e-4)
+    assert detectable(FOUND) == pytest.approx((12.7062 + 1.3764) * (1 / 8 + 1 / 12) / 2, rel=1e-4)
 
 
 def test_what_was_not_measured_is_not_shown() -> None:
@@ -115,7 +138,54 @@ def test_a_method_is_known_by_its_settings_and_the_start(monkeypatch: pytest.Mon
 
 
 def test_runs_are_counted() -> None:
-    assert work_of(SIZES["cores"], ["grpo", "rtmc"]) == 2 * (4 * 2 + 5) + 1
+    assert work_of(SIZES["cores"], ["grpo", "rtmc"]) == 2 * (4 * 2 + 8) + 8 + 1
+    assert work_of(SIZES["cores"], ["rtmc"]) == 4 * 2 + 8 + 1
+
+
+def test_grpo_runs_at_the_rate_of_most_others_too() -> None:
+    rates = {"grpo": 1e-4, "grpo_step": 3e-4, "rtmc": 5e-4, "chain_gae": 3e-4}
+    rows = settled(rates)
+    assert rows.pop("grpo at 0.0003") == ("grpo", 3e-4)
+    assert rows == {method: (method, rate) for method, rate in rates.items()}
+    assert list(settled({"grpo": 3e-4, "rtmc": 3e-4, "chain_gae": 1e-4})) == [
+        "grpo", "rtmc", "chain_gae",
+    ]  # fmt: skip
+    assert list(settled({"rtmc": 3e-4})) == ["rtmc"]
+    assert list(settled({"grpo": 3e-4})) == ["grpo"]
+
+
+def test_every_row_has_its_own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GRPO does best at the lower rate, RTMC at the higher."""
+
+    def made_up(run: Run, folder: Path) -> dict:
+        good = (run.rate == 1e-4) == (run.method == "grpo")
+        return {"curve": [run.rate, float(good)], "best": [run.seed], "is": run.method}
+
+    monkeypatch.setattr(paper, "perform", made_up)
+    size = Size(Budget(2, 2, 4, 1, 4, 1, 3), (1e-4, 3e-4), tuning=2, seeds=2)
+    ticks: list[None] = []
+    found = study(size, ["grpo", "rtmc"], tmp_path, 1, lambda: ticks.append(None))
+    assert found["rates"] == {"grpo": 1e-4, "rtmc": 3e-4, "grpo at 0.0003": 3e-4}
+    assert [
+        (r["method"], r["seed"], r["is"], r.get("curve", [0])[0]) for r in found["results"]
+    ] == [
+        (name, seed, name.removesuffix(" at 0.0003"), found["rates"][name])
+        for seed in (100, 101)
+        for name in found["rates"]
+    ] + [("baseline", 0, "baseline", 0.0)]
+    assert len(ticks) == work_of(size, ["grpo", "rtmc"]) == 15
+
+
+def test_names_of_methods() -> None:
+    from rtmc.cli.experiment import _chosen
+    from rtmc.errors import OptionError
+
+    assert _chosen("rtmc, no smoothing;grpo ,rtmc, grpo", list(METHODS)) == [
+        "rtmc, no smoothing", "grpo", "rtmc",
+    ]  # fmt: skip
+    assert _chosen(None, ["grpo"]) == ["grpo"]
+    with pytest.raises(OptionError, match="'grpo_stp' is not one of grpo;"):
+        _chosen("rtmc,grpo_stp", list(METHODS))
 
 
 @pytest.mark.skipif(not warm_works(), reason="bubblewrap does not work here")
@@ -129,7 +199,13 @@ def test_a_small_one_runs_stops_and_goes_on(tmp_path: Path) -> None:
     assert "+0.000" not in told.output  # without GRPO there is nothing to compare with
     again = CliRunner().invoke(main, command)  # shows what is there
     assert again.stdout == told.stdout
-    (tmp_path / "paper.json").unlink()
+    path = tmp_path / "paper.json"
+    old = path.read_bytes().replace(setup_of("rtmc").encode(), b"0" * 16)
+    path.write_bytes(old)  # of other settings or another start: made anew, from what is finished
+    again = CliRunner().invoke(main, command)
+    assert again.stdout == told.stdout
+    assert path.read_bytes() != old
+    path.unlink()
     partial = tmp_path / "paper.partial.jsonl"
     kept = partial.read_text().splitlines(keepends=True)
     partial.write_text("".join(kept[:-2]))  # stopped before the last two runs

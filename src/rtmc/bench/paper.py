@@ -1,8 +1,10 @@
 """The paper's experiment at a scale that two cores can run: one policy, six ways to train it.
 
 Each method starts from the same checkpoint and sees, seed by seed, the same problems in the same
-order, as many rollouts of each. Its learning rate is chosen on seeds of its own, by the success of
-all rollouts that it trained on; fresh seeds run at it. A run's best checkpoint is chosen on
+order, as many rollouts of each. Seeds 0, 1, … only choose its learning rate, by the success of all
+rollouts that were trained on; what is reported are runs at that rate with seeds from 100 on, the
+same for every method. Where most other methods chose another rate than GRPO, GRPO runs at theirs as
+well, so that a difference can be told from one of rates. A run's best checkpoint is chosen on
 validation problems and tested on others, three runs each: pass@1 is their mean, and most of three
 is the paper's vote. The success of the best checkpoint on the very problems it was chosen by is the
 paper's way, and stands beside it. ``paper_text`` sums it up.
@@ -10,6 +12,7 @@ paper's way, and stands beside it. ``paper_text`` sums it up.
 
 import functools
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +27,7 @@ from rtmc.errors import RolloutError
 from rtmc.train.config import TrainConfig
 from rtmc.train.toml import load
 
-__all__ = ["METHODS", "SIZES", "Size", "study", "work_of"]
+__all__ = ["METHODS", "REFERENCE", "SIZES", "Size", "setups_of", "study", "work_of"]
 
 _PAPER = {
     "credit.estimator": "rtmc", "credit.options.repeats": "paper", "credit.max_bonuses": "none",
@@ -40,6 +43,8 @@ METHODS: dict[str, dict[str, str]] = {
 }
 """What differs from the preset ``tiny``; ``baseline`` is the start checkpoint itself."""
 
+REFERENCE = "grpo"
+"""What the others are compared with."""
 FRESH_FROM = 100
 """Seeds below choose the rate; those from here on are fresh."""
 TASK = "tiny:split=test"
@@ -81,7 +86,7 @@ class Size(msgspec.Struct, frozen=True):
     budget: Budget = Budget()
     rates: tuple[float, ...] = (3e-5, 1e-4, 3e-4, 5e-4)
     tuning: int = 2
-    seeds: int = 5
+    seeds: int = 8
 
 
 SIZES = {
@@ -169,7 +174,8 @@ def perform(run: Run, folder: Path, model: str = "hf:tiny") -> dict[str, Any]:
         return {"best": test(model, run.budget)}
     from rtmc.train.run import train
 
-    own = folder / f"{run.method.replace(', ', '-')}-{run.rate:g}-{run.seed}".replace(" ", "-")
+    name = f"{run.method.replace(', ', '-')}-{run.rate:g}-{run.seed}-{run.setup}"
+    own = folder / name.replace(" ", "-")
     store = train(config_of(run), own, say=lambda line: None)
     lines = store.metrics()
     steps = [line for line in lines if "success" in line]
@@ -217,9 +223,35 @@ def test(model: str, budget: Budget) -> list[int]:
     return list(passed.values())
 
 
+def setups_of(methods: Sequence[str]) -> dict[str, str]:
+    """Give the digest ``setup_of`` each method, and of the baseline."""
+    return {method: setup_of(method) for method in (*methods, "baseline")}
+
+
 def work_of(size: Size, methods: Sequence[str]) -> int:
-    """Count the runs."""
-    return len(methods) * (len(size.rates) * size.tuning + size.seeds) + 1
+    """Count the runs, at most: GRPO may have chosen the others' rate."""
+    also = REFERENCE in methods and len(methods) > 1
+    runs = len(methods) * (len(size.rates) * size.tuning + size.seeds)
+    return runs + also * size.seeds + 1
+
+
+def settled(rates: dict[str, float]) -> dict[str, tuple[str, float]]:
+    """Say what runs on fresh seeds: a method and a rate, by the name it is shown with.
+
+    Args:
+        rates: that were chosen, by method.
+
+    Returns:
+        The methods at their rates; and the reference at that of most others (the first of them
+        where they draw), if it chose another.
+    """
+    rows = {method: (method, rate) for method, rate in rates.items()}
+    others = Counter(rate for method, rate in rates.items() if method != REFERENCE)
+    if REFERENCE in rates and others:
+        ((most, _),) = others.most_common(1)
+        if most != rates[REFERENCE]:
+            rows[f"{REFERENCE} at {most:g}"] = (REFERENCE, most)
+    return rows
 
 
 def study(
@@ -239,11 +271,12 @@ def study(
         tick: called for every finished run.
 
     Returns:
-        Settings, machine, the rate of each method, and all results; plain values.
+        Settings, digests of the setups, machine, the rate of each method (and of the reference at
+        the others'), and all results; plain values.
     """
     do = functools.partial(perform, folder=folder / "runs")
     store = pieces.partial(str(folder / "paper"))
-    setups = {method: setup_of(method) for method in (*methods, "baseline")}
+    setups = setups_of(methods)
     tuning = [
         Run(size.budget, method, rate, seed, tested=False, setup=setups[method])
         for seed in range(size.tuning)
@@ -255,25 +288,25 @@ def study(
     for run, result in zip(tuning, tuned, strict=True):
         mean = float(np.mean(result["curve"]))
         scores.setdefault(run.method, {}).setdefault(run.rate, []).append(mean)
-    rates = {
-        method: max(of, key=lambda rate: float(np.mean(of[rate]))) for method, of in scores.items()
-    }
+    rows = settled(
+        {m: max(of, key=lambda rate: float(np.mean(of[rate]))) for m, of in scores.items()}
+    )
+    places = [(name, FRESH_FROM + seed) for seed in range(size.seeds) for name in rows]
     fresh = [
-        Run(
-            size.budget, method, rates[method], FRESH_FROM + seed, tested=True, setup=setups[method]
-        )
-        for seed in range(size.seeds)
-        for method in methods
+        Run(size.budget, *rows[name], seed, tested=True, setup=setups[rows[name][0]])
+        for name, seed in places
     ]
+    places.append(("baseline", 0))
     fresh.append(Run(size.budget, "baseline", 0.0, 0, tested=True, setup=setups["baseline"]))
     results = pieces.run(do, fresh, jobs, store, tick)
     return {
         "settings": msgspec.to_builtins(size),
+        "setups": setups,
         "machine": machine(),
         "tuning": {m: {f"{r:g}": values for r, values in of.items()} for m, of in scores.items()},
-        "rates": rates,
+        "rates": {name: rate for name, (_, rate) in rows.items()},
         "results": [
-            {"method": run.method, "seed": run.seed, **result}
-            for run, result in zip(fresh, results, strict=True)
+            {"method": name, "seed": seed, **result}
+            for (name, seed), result in zip(places, results, strict=True)
         ],
     }

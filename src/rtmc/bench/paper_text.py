@@ -8,10 +8,17 @@ import numpy as np
 
 from rtmc.batch import Floats
 from rtmc.bench.measures import interval, student
+from rtmc.bench.paper import REFERENCE
 
 __all__ = ["detectable", "table"]
 
-REFERENCE = "grpo"
+PARTS = (
+    ("step rewards", "grpo_step", "grpo"),
+    ("the tree", "rtmc", "grpo_step"),
+    ("smoothing", "rtmc", "rtmc, no smoothing"),
+    ("chain_gae in its place", "chain_gae", "rtmc"),
+)
+"""What a part of a method adds: with it and without it."""
 
 
 def table(found: dict[str, Any]) -> list[str]:
@@ -47,6 +54,7 @@ def table(found: dict[str, Any]) -> list[str]:
             f" | {np.mean([r['validation'][-1][1] for r in of[m]]):.3f}"
             f" | {_with_interval(areas[m])} | {_minus(areas, m)} |"
         )
+    lines += _parts(passes, areas)
     lines += ["", "| problems of all seeds, by most of three | gained | lost |", "|---|---|---|"]
     start = _solved(baseline["best"], runs)
     for m in methods:
@@ -56,6 +64,21 @@ def table(found: dict[str, Any]) -> list[str]:
             other = [_solved(r["best"], runs) for r in of[REFERENCE]]
             lines.append(f"| {m} against {REFERENCE} | {_gained(solved, other)} |")
     return lines + _rates(found) + _evidence(of)
+
+
+def _parts(passes: dict[str, Floats], areas: dict[str, Floats]) -> list[str]:
+    """Show what each part adds, and what is left of a difference at one rate for both."""
+    also = next((name for name in passes if name.startswith(f"{REFERENCE} at ")), None)
+    parts = [*PARTS]
+    if also is not None:
+        parts.append((f"the rate{also.removeprefix(REFERENCE)}", also, REFERENCE))
+        parts += [(f"{m}, at one rate", m, also) for m in ("grpo_step", "rtmc", "chain_gae")]
+    lines = ["", "| adds | | pass@1, test | training, mean |", "|---|---|---|---|"]
+    for part, with_it, without in parts:
+        if with_it in passes and without in passes:
+            cells = [_with_interval(of[with_it] - of[without], "+") for of in (passes, areas)]
+            lines.append(f"| {part} | {with_it} − {without} | {' | '.join(cells)} |")
+    return lines if len(lines) > 3 else []
 
 
 def _rates(found: dict[str, Any]) -> list[str]:

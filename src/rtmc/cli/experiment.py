@@ -1,6 +1,7 @@
 """``rtmc experiment``: the paper's experiment, at a scale that two cores can run."""
 
 import os
+import re
 from pathlib import Path
 
 import click
@@ -52,7 +53,7 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
 
     from rtmc.atomic import open_atomic
     from rtmc.bench.figures import draw_training
-    from rtmc.bench.paper import METHODS, SIZES, study, work_of
+    from rtmc.bench.paper import METHODS, SIZES, setups_of, study, work_of
     from rtmc.bench.paper_text import detectable, table
     from rtmc.cli.judge import bar
 
@@ -62,8 +63,10 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
     output.mkdir(parents=True, exist_ok=True)
     path = output / "paper.json"
     found = msgspec.json.decode(path.read_bytes()) if path.exists() else None
-    wanted = [msgspec.json.decode(msgspec.json.encode(settings)), chosen]
-    if found is None or [found["settings"], list(found["rates"])] != wanted:
+    wanted = msgspec.json.decode(
+        msgspec.json.encode({"settings": settings, "setups": setups_of(chosen)})
+    )
+    if found is None or {key: found.get(key) for key in wanted} != wanted:
         with bar(work_of(settings, chosen)) as tick:
             found = study(settings, chosen, output, jobs, tick)
         encoded = msgspec.json.encode(found)
@@ -87,9 +90,9 @@ def _chosen(given: str | None, known: list[str]) -> list[str]:
         return known
     rest, found = given.strip(), []
     while rest or not found:
-        fits = [name for name in known if rest.startswith(name)]
+        fits = [name for name in known if re.match(re.escape(name) + r"\s*([,;]|$)", rest)]
         if not fits:
             raise OptionError(f"--methods: {rest!r} is not one of {'; '.join(known)}")
         found.append(max(fits, key=len))
         rest = rest[len(found[-1]) :].lstrip(",; ")
-    return found
+    return list(dict.fromkeys(found))
