@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from rtmc.atomic import open_atomic
+
 
 class Square(msgspec.Struct, frozen=True):
     of: int
@@ -22,9 +24,10 @@ class Nap(msgspec.Struct, frozen=True):
 
 
 def nap(piece: Nap) -> None:
-    """Sleep for a minute; leave a file when it begins and one when it is stopped."""
+    """Sleep for a minute; leave a file when it begins, with who does it, and one when stopped."""
     own = Path(piece.folder) / str(piece.number)
-    own.with_suffix(".begun").touch()
+    with open_atomic(own.with_suffix(".begun")) as file:
+        file.write(b"%d" % os.getpid())
     try:
         time.sleep(60)
     finally:

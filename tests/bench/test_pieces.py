@@ -85,17 +85,44 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("to", ["the process", "its group"])
-def test_told_to_stop_it_stops_what_is_under_way(tmp_path, to):
-    (tmp_path / "sleepers.py").write_text(SLEEPERS)
+def begun(folder):
+    """Start four naps, and wait until two of them have begun."""
+    (folder / "sleepers.py").write_text(SLEEPERS)
     asked = subprocess.Popen(
-        [sys.executable, tmp_path / "sleepers.py", tmp_path],
+        [sys.executable, folder / "sleepers.py", folder],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     until = time.monotonic() + 50
-    while len(list(tmp_path.glob("*.begun"))) < 2 and time.monotonic() < until:
+    while len(list(folder.glob("*.begun"))) < 2 and time.monotonic() < until:
         time.sleep(0.05)
+    return asked
+
+
+def test_what_is_under_way_does_not_outlive_a_kill(tmp_path):
+    asked = begun(tmp_path)
+    workers = [int(path.read_text()) for path in tmp_path.glob("*.begun")]
+    asked.kill()
+    asked.communicate(timeout=50)
+    until = time.monotonic() + 30
+    while any(map(lives, workers)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(lives, workers))
+    assert sorted(path.stem for path in tmp_path.glob("*.cleaned")) == ["0", "1"]
+    assert len(list(tmp_path.glob("*.begun"))) == 2, "they took up what was waiting"
+
+
+def lives(process):
+    """Say whether a process is there, and not just not yet buried."""
+    try:
+        return " Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("to", ["the process", "its group"])
+def test_told_to_stop_it_stops_what_is_under_way(tmp_path, to):
+    asked = begun(tmp_path)
     before = time.monotonic()
     if to == "the process":
         asked.send_signal(signal.SIGTERM)

@@ -3,7 +3,9 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra train")
@@ -18,6 +20,7 @@ from tiny_lm import llama, words
 from rtmc.agent.models.hf import HF
 from rtmc.errors import OptionError
 from rtmc.formats import read_groups
+from rtmc.rollouts import Rollout
 from rtmc.train.run import train
 from rtmc.train.toml import load
 
@@ -30,7 +33,21 @@ SETS = {
 
 
 @pytest.mark.skipif(not warm_works(), reason="bubblewrap does not work here")
-def test_a_model_with_a_chat_template(tmp_path: Path) -> None:
+def test_a_model_with_a_chat_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows nothing, so that the first rollout of each problem is let pass, whatever it did."""
+    from rtmc.train.trainer import StepCreditTrainer
+
+    roll_out = StepCreditTrainer.roll_out
+
+    def lenient(self: StepCreditTrainer, *args: Any) -> list[Rollout]:
+        return [
+            msgspec.structs.replace(
+                one, reward=float(one.rollout_id == "0"), status="unknown", stop_reason="finished"
+            )
+            for one in roll_out(self, *args)
+        ]
+
+    monkeypatch.setattr(StepCreditTrainer, "roll_out", lenient)
     llama(dtype=torch.float32, max_position_embeddings=4096).save_pretrained(tmp_path / "model")
     words().save_pretrained(tmp_path / "model")
     config = load("tiny", SETS | {"model.name": str(tmp_path / "model")})
@@ -51,6 +68,8 @@ def test_a_model_with_a_chat_template(tmp_path: Path) -> None:
     before = load_file(tmp_path / "model" / "model.safetensors")
     after = load_file(tmp_path / "run" / "last" / "model.safetensors")
     assert before.keys() == after.keys()
+    assert line["signal"] == 1
+    assert not all(torch.equal(value, after[name]) for name, value in before.items())
 
 
 def test_no_such_model_is_one_line(tmp_path: Path) -> None:

@@ -13,10 +13,25 @@ from rtmc.train.toml import dumps, load, presets
 
 
 @pytest.mark.parametrize("name", presets())
-def test_every_preset_loads_and_says_what_was_run(name: str) -> None:
+def test_every_preset_says_what_was_run_and_is_taken_by_trl(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("trl", reason="needs the extra train")
+    from rtmc.train.arguments import arguments
+
     config = load(name)
-    config.credit.made()
-    assert "run here" in config.about.lower()
+    assert "tested so far: " in " ".join(config.about.lower().split())
+    args = arguments(config, tmp_path)
+    assert args.generation_batch_size == config.rollouts.problems * config.rollouts.n == 64
+
+
+def test_several_gpus_of_one_process_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trl = pytest.importorskip("trl", reason="needs the extra train")
+    from rtmc.train.arguments import arguments
+
+    monkeypatch.setattr(trl.GRPOConfig, "n_gpu", 2)
+    with pytest.raises(OptionError, match=r"sees 2 GPUs.* --num_processes 2 -m rtmc\.cli train"):
+        arguments(load("tiny"), tmp_path)
 
 
 def test_values_are_set_by_dotted_names() -> None:
@@ -144,6 +159,7 @@ def test_the_command_shows_a_configuration() -> None:
     [
         ({"optimizer.extra": "{max_steps = 3}"}, "optimizer.extra.max_steps"),
         ({"optimizer.extra": "{mask_truncated_completions = true}"}, "optimizer.extra.mask_trunc"),
+        ({"optimizer.extra": "{sync_ref_model = true}"}, "optimizer.extra.sync_ref_model"),
         ({"optimizer.extra": "{foo = 3}"}, "TRL does not take"),
         ({"optimizer.schedule": "foo"}, "TRL does not take"),
         ({"model.vllm": "{vllm_mode = 'server'}"}, "model.vllm.vllm_mode"),
@@ -166,11 +182,15 @@ def test_what_trl_cannot_be_given_is_named(tmp_path: Path, sets: dict[str, str],
     [
         ({"task.train": "nope"}, "^task: .*nope"),
         ({"evaluation.task": "nope"}, "^evaluation: .*nope"),
-        ({"task.problems": "3"}, "^task: tiny has 3 problems"),
+        ({"task.problems": "3"}, "^task: tiny has 3 problems from .* with task.problems = 3; a st"),
         ({"output.report_to": "['nope']"}, "^output.report_to: nope is not"),
         ({"model.lora": "{target_modules = 'nope'}"}, "^model.lora.target_modules: .*nope.*q_proj"),
         ({"model.lora": "{target_modules = ['q_proj', 'x']}"}, "^model.lora.target_modules: .* x;"),
         ({"model.lora": "{nope = 3}"}, "^model.lora: .*nope"),
+        (
+            {"model.lora": "{target_modules = ['q_proj'], layers_pattern = 'layers'}"},
+            "^model.lora: .*layers_to_transform",
+        ),
     ],
 )
 def test_what_is_found_out_late_is_named_too(

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra train")
 
+import msgspec
 import numpy as np
 import torch
 from scripted_training import LIVE, Scripted, config_of, rollout_of, trainer_of
@@ -36,6 +37,24 @@ def test_every_token_of_a_step_gets_its_advantage_and_observations_get_0(tmp_pat
         assert mask[row].tolist() == [1, 1, 0, 1, 1, 0]
     assert len({float(a) for a in advantages.flatten()}) > 4  # not one number a rollout
     assert out["num_items_in_batch"] == 16
+
+
+class EndsAtOnce(Scripted):
+    """The sandbox of a rollout ends during its first call: it was shown much, and did nothing."""
+
+    def roll_out(self, task: Any, places: Any, seed: int) -> list[Rollout]:
+        made = super().roll_out(task, places, seed)
+        made[5] = msgspec.structs.replace(
+            made[5], steps=(), reward=None, stop_reason="error: the sandbox ended",
+            sequence_lengths=(300,), token_ids=((1,) * 300,), logprobs=((0.0,) * 300,),
+        )  # fmt: skip
+        return made
+
+
+def test_a_rollout_without_a_step_is_masked(tmp_path: Path) -> None:
+    out = batch_of(trainer_of(tmp_path, config_of(), EndsAtOnce))
+    assert out["tool_mask"].any(1).tolist() == [False] * 4 + [True, False, True, True]
+    assert out["advantages"].shape == (8, 6)
 
 
 def gradient(trainer: Scripted, loss: torch.Tensor) -> torch.Tensor:

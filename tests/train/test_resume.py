@@ -60,11 +60,22 @@ def test_killed_and_given_again(tmp_path: Path) -> None:
     assert "going on after step 2" in ran.stdout or "going on after step 4" in ran.stdout
     assert curve(killed) == curve(whole)
     assert any(line.get("signal", 0) > 0 for line in curve(whole))
+    for line in map(json.loads, (killed / "metrics.jsonl").read_text().splitlines()):
+        if "success" in line:
+            phases = [line[f"seconds/{phase}"] for phase in ("rollouts", "credit", "update")]
+            assert min(phases) > 0
+            assert line["seconds/step"] == pytest.approx(sum(phases))
+            assert line["credit_share"] == pytest.approx(phases[1] / sum(phases))
+    again = subprocess.run(
+        command(killed), env=env, check=True, capture_output=True, text=True, timeout=300
+    )
+    assert "all 5 steps are done" in again.stdout
+    assert curve(killed) == curve(whole)
     for name, value in load_file(whole / "last" / "model.safetensors").items():
         assert torch.equal(load_file(killed / "last" / "model.safetensors")[name], value), name
 
 
-def test_other_settings_are_refused(tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
     from rtmc.cli import main

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,54 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
     with pytest.raises(OptionError, match="is a file"):
         Store(tmp_path / "run", config_of())
+
+
+def test_what_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    """A folder of a model has a config.json of its own; -o run/best is a slip that happens."""
+    model = b'{"architectures": ["LlamaForCausalLM"], "hidden_size": 128}'
+    (tmp_path / "config.json").write_bytes(model)
+    with pytest.raises(OptionError, match="holds no run"):
+        Store(tmp_path, config_of())
+    assert (tmp_path / "config.json").read_bytes() == model
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("left", [(), (".lock",), (".lock", ".config.json.17.tmp")])
+def test_killed_before_the_settings_are_written(tmp_path: Path, left: tuple[str, ...]) -> None:
+    for name in left:
+        (tmp_path / name).touch()
+    Store(tmp_path, config_of())
+    assert (tmp_path / "config.json").exists()
+
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+import msgspec
+from rtmc.train.config import TrainConfig
+from rtmc.train.store import Store
+
+folder = Path(sys.argv[1])
+config = msgspec.json.decode(sys.argv[2], type=TrainConfig)
+store = Store(folder, config)
+print("there", flush=True)
+time.sleep(60)
+"""
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
+    config = msgspec.json.encode(config_of()).decode()
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(tmp_path), config], stdout=subprocess.PIPE
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"there\n"
+        with pytest.raises(OptionError, match="another process is training in"):
+            Store(tmp_path, config_of())
+        Store(tmp_path, config_of(), writes=False)  # the other processes of one training
+        other.kill()
+    Store(tmp_path, config_of())
 
 
 def test_lora_moves_the_adapter_alone_and_is_loaded_again(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
 
 import msgspec
@@ -100,8 +100,10 @@ def _each(function: Callable[[P], Any], pieces: Sequence[P], jobs: int) -> Itera
             pool.shutdown(cancel_futures=True)
 
 
+# What follows is of a process that does pieces.
+
 _told_to_stop = Event()
-"""In a process that does pieces."""
+_busy = Lock()
 
 
 def _wait_for_word() -> None:
@@ -112,17 +114,34 @@ def _wait_for_word() -> None:
     """
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, _hear)
+    Thread(target=_outlive_nobody, daemon=True).start()
+
+
+def _outlive_nobody() -> None:
+    """Stop when the process that shares the work out is killed; nobody would take the result.
+
+    When the command is given again, another process would do the same piece in the same folder.
+    """
+    # a signal that came here would not wake the thread that has to act on it
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    above = parent_process()
+    assert above is not None
+    above.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    with _busy:  # the piece cleans up
+        os._exit(1)
 
 
 def _work(function: Callable[[P], Any], piece: P) -> Any:
     """Do a piece; when told to stop, stop there, and begin no other."""
-    signal.signal(signal.SIGTERM, _leave)
-    try:
-        if _told_to_stop.is_set():
-            sys.exit(1)
-        return function(piece)
-    finally:
-        signal.signal(signal.SIGTERM, _hear)
+    with _busy:
+        signal.signal(signal.SIGTERM, _leave)
+        try:
+            if _told_to_stop.is_set():
+                sys.exit(1)
+            return function(piece)
+        finally:
+            signal.signal(signal.SIGTERM, _hear)
 
 
 def _hear(number: int, frame: object) -> None:

@@ -64,6 +64,5 @@ def train(name: str, sets: tuple[str, ...], show: bool, output: Path | None) -> 
     click.echo(f"  {'metrics':<12}{output}/metrics.jsonl")
     best = f"{output}/best, " if store.best.exists() else ""
     click.echo(f"  {'policies':<12}{best}{output}/last")
-    click.echo(
-        f"  {'rollouts':<12}{output}/rollouts: rtmc report {output}/rollouts/… -o report.html"
-    )
+    if kept := store.kept():
+        click.echo(f"  {'next':<12}rtmc report {kept[-1]} -o report.html")

@@ -14,9 +14,13 @@ from rtmc.train.config import TrainConfig
 __all__ = ["arguments"]
 
 
-_NOT_OURS = ("mask_truncated_completions", "num_generations_eval", "generation_batch_size")
+_NOT_OURS = (
+    "mask_truncated_completions", "num_generations_eval", "generation_batch_size",
+    "sync_ref_model",
+)  # fmt: skip
 """What TRL takes and does not fit: rollouts that a limit stopped are ``credit.incomplete``, batches
-follow from ``rollouts``."""
+follow from ``rollouts``, and a reference that moves is in no checkpoint: a run that goes on would
+be drawn to another policy than before."""
 
 
 def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConfig:
@@ -31,8 +35,8 @@ def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConf
         processes: that train together.
 
     Raises:
-        OptionError: the micro-batch cannot be divided among the processes, or TRL does not know an
-            option.
+        OptionError: the micro-batch cannot be divided among the processes, TRL does not know an
+            option, or there are several GPUs for one process.
     """
     o, batch = config.optimizer, config.rollouts.problems * config.rollouts.n
     if o.micro_batch % processes:
@@ -89,9 +93,15 @@ def arguments(config: TrainConfig, folder: Path, processes: int = 1) -> GRPOConf
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # a name that is being changed
-            return GRPOConfig(**given)
+            made = GRPOConfig(**given)
     except (TypeError, ValueError) as error:
         raise OptionError(f"TRL does not take these settings: {error}") from error
+    if made.n_gpu > 1:
+        raise OptionError(
+            f"this process sees {made.n_gpu} GPUs, and trains on one: say accelerate launch "
+            f"--num_processes {made.n_gpu} -m rtmc.cli train …, or CUDA_VISIBLE_DEVICES=0"
+        )
+    return made
 
 
 def _vllm(config: TrainConfig) -> dict[str, Any]:

@@ -62,8 +62,9 @@ def train(config: TrainConfig, folder: Path, say: Callable[[str], None] = print)
             held_out = open_problems(e.task, t.sandbox, t.memory, e.first, e.problems)
     if len(problems) < config.rollouts.problems:
         raise OptionError(
-            f"task: {t.train} has {len(problems)} problems from task.first, of which task.problems "
-            f"are taken; a step takes rollouts.problems = {config.rollouts.problems}"
+            f"task: {t.train} has {len(problems)} problems from task.first = {t.first}"
+            f"{'' if t.problems is None else f' with task.problems = {t.problems}'}; a step takes "
+            f"rollouts.problems = {config.rollouts.problems}"
         )
     store = Store(folder, config, writes=os.environ.get("RANK", "0") == "0")
     say = say if store.writes else _silent
@@ -226,5 +227,5 @@ def lora_of(config: TrainConfig) -> Any:
 
     try:
         return peft.LoraConfig(task_type="CAUSAL_LM", **config.model.lora)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise OptionError(f"model.lora: {error}") from error

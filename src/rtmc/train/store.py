@@ -1,7 +1,10 @@
 """What a run leaves on disk: settings, metrics, rollouts, checkpoints; and how it goes on."""
 
+import fcntl
 import gzip
+import os
 import shutil
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from rtmc.train.config import TrainConfig
 __all__ = ["Store"]
 
 _COMPLETE = "complete"
+_LOCK = ".lock"
 _MAY_CHANGE = ("about", "output", "optimizer.steps", "evaluation.every")
 """Settings with which a run may go on although they are not those it began with."""
 
@@ -38,7 +42,8 @@ class Store:
 
         Raises:
             FormatError: what is in it is damaged.
-            OptionError: it holds something else, or a run with other settings.
+            OptionError: it holds something else, or a run with other settings, or one that another
+                process is at.
             OutputError: it cannot be written.
         """
         self.folder, self.best = folder, folder / "best"
@@ -59,6 +64,8 @@ class Store:
     def _begin(self) -> None:
         folder, path = self.folder, self.folder / SETTINGS
         mine = msgspec.to_builtins(self._config)
+        if folder.exists() and not folder.is_dir():
+            raise OptionError(f"{folder} is a file; choose another -o")
         if path.exists() and self._has_begun():
             ours, theirs = flat(mine), flat(json_object(path, path.read_bytes()))
             other = [
@@ -71,16 +78,41 @@ class Store:
                     f"{folder} holds a run with another {', '.join(other)}; go on with the same "
                     "settings, or choose another -o"
                 )
-        elif folder.exists() and not folder.is_dir():
-            raise OptionError(f"{folder} is a file; choose another -o")
-        elif not path.exists() and folder.exists() and any(folder.iterdir()):
+        elif folder.exists() and not self._may_begin():
             raise OptionError(f"{folder} is not empty and holds no run; choose another -o")
         try:
-            self._rollouts.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock()
+            with open_atomic(path) as file:  # first: by it the folder is known as that of a run
+                file.write(msgspec.json.format(msgspec.json.encode(mine)) + b"\n")
+            self._rollouts.mkdir(exist_ok=True)
         except OSError as error:
             raise OutputError(f"cannot write {folder}: {error.strerror}") from error
-        with open_atomic(path) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(mine)) + b"\n")
+
+    def _lock(self) -> None:
+        """Keep other processes out of the folder until this one ends, however it ends."""
+        lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        weakref.finalize(self, os.close, lock)
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise OptionError(
+                f"another process is training in {self.folder}; wait for it, or choose another -o"
+            ) from None
+        except OSError:  # a file system that has no locks
+            pass
+
+    def _may_begin(self) -> bool:
+        """Say whether the folder holds nothing but settings of a run, which a model has too."""
+        path = self.folder / SETTINGS
+        if path.exists():
+            try:
+                msgspec.convert(json_object(path, path.read_bytes()), TrainConfig)
+            except (msgspec.ValidationError, OptionError):
+                return False
+            return True
+        begun = (_LOCK, f".{SETTINGS}.")
+        return all(one.name.startswith(begun) for one in self.folder.iterdir())
 
     def _has_begun(self) -> bool:
         """Say whether there is anything to lose: a run may have failed before its first step."""
@@ -114,7 +146,7 @@ class Store:
         kept = [line for line in self.metrics() if line["step"] <= last // updates and last]
         with open_atomic(self._metrics) as file:
             file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in kept))
-        for path in self._rollouts.glob("step-*.jsonl.gz"):
+        for path in self.kept():
             if _number(path) > last // updates:
                 path.unlink()
 
@@ -154,6 +186,10 @@ class Store:
         return read_metrics(self._metrics) if self._metrics.exists() else []
 
     # Rollouts.
+
+    def kept(self) -> list[Path]:
+        """List the files of rollouts, by step."""
+        return sorted(self._rollouts.glob("step-*.jsonl.gz"), key=_number)
 
     def keep(self, step: int, rollouts: Iterable[Rollout]) -> None:
         """Keep the rollouts of a step, counted from 1: of the first, the last, and some between."""

@@ -54,8 +54,8 @@ SEEDS = 1_000_003
 EVALUATION = SEEDS - 1
 
 
-class _StandStill(TrainerCallback):
-    """Does something before each step of the optimizer."""
+class _BeforeUpdate(TrainerCallback):
+    """Does something before each update of the optimizer."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self._do = do
@@ -113,8 +113,8 @@ class StepCreditTrainer(GRPOTrainer):
             rollout_func=self._collect,
             **options,
         )
-        self._live = torch.zeros((), dtype=torch.long, device=self.accelerator.device)
-        self.add_callback(_StandStill(self.stand_still))
+        self._rows_with_signal = torch.zeros((), dtype=torch.long, device=self.accelerator.device)
+        self.add_callback(_BeforeUpdate(self.stand_still))
 
     # 1. Rollouts.
 
@@ -262,9 +262,9 @@ class StepCreditTrainer(GRPOTrainer):
         advantages = torch.zeros(completions.shape, device=completions.device)
         mask = torch.zeros_like(completions)
         for row, (signal, one) in enumerate(zip(signals, self._made, strict=True)):
-            start = self._record(one)[2]
-            end = len(signal.mask) - start
-            if end > 0:
+            if signal.mask.any():  # else there may be no turn, and no record that TRL was given
+                start = self._record(one)[2]
+                end = len(signal.mask) - start
                 advantages[row, :end] = torch.as_tensor(signal.advantages[start:])
                 mask[row, :end] = torch.as_tensor(signal.mask[start:], dtype=mask.dtype)
         return advantages * mask, mask
@@ -280,7 +280,7 @@ class StepCreditTrainer(GRPOTrainer):
         about every rollout between them.
         """
         live = inputs["tool_mask"].any(dim=1)
-        self._live += live.sum()
+        self._rows_with_signal += live.sum()
         rows, fed = len(live), len(live)
         if self.accelerator.num_processes == 1 and not live.all():
             # float16's scaler wants a gradient of every step, if of zeros
@@ -291,6 +291,9 @@ class StepCreditTrainer(GRPOTrainer):
             fed = int(live.sum())
         loss = super()._compute_loss(model, _short(inputs))
         if self.loss_type in ("grpo", "dr_grpo", "sapo", "luspo"):
+            # TRL took the mean over the rows that were fed, and divides by the micro-batches of an
+            # update; what is wanted is the sum over rows with signal, divided by all those of the
+            # update: × fed rows / rows of a micro-batch / share of rows with signal
             loss = loss * (fed / rows) / inputs["live_share"].clamp(min=1e-9)
         return loss
 
@@ -299,8 +302,8 @@ class StepCreditTrainer(GRPOTrainer):
 
         A gradient of zeros would still move the weights: the optimizer has momentum.
         """
-        is_dead = not self.accelerator.reduce(self._live.clone()).item()
-        self._live.zero_()
+        is_dead = not self.accelerator.reduce(self._rows_with_signal.clone()).item()
+        self._rows_with_signal.zero_()
         if is_dead:
             self.accelerator.unwrap_model(self.model).zero_grad(set_to_none=True)
 
