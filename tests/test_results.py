@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rtmc.advantages import ESTIMATORS, RECOMMENDED
+from rtmc.bench.paper import SIZES
+from rtmc.bench.paper_text import table
 from rtmc.bench.summary import read, summary
 from rtmc.errors import FormatError
 
@@ -13,11 +16,22 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 
 
-def test_the_tables_of_the_page_are_those_of_the_files():
+def shown(command):
+    """Give the lines of the page that a command printed."""
     text = (ROOT / "docs" / "results.md").read_text()
-    begin, end = "<!-- rtmc bench results -->\n", "<!-- end -->"
-    shown = text[text.index(begin) + len(begin) : text.index(end)]
-    assert shown.splitlines() == list(summary(*read(str(RESULTS))))
+    _, after = text.split(f"<!-- {command} -->\n")
+    return after.partition("<!-- end -->")[0].splitlines()
+
+
+def test_the_tables_of_the_page_are_those_of_the_files():
+    assert shown("rtmc bench results") == list(summary(*read(str(RESULTS))))
+
+
+def test_the_experiment_on_the_page_is_that_of_the_file():
+    found = json.loads((RESULTS / "paper" / "paper.json").read_text())
+    assert shown("rtmc experiment paper") == table(found)
+    size = SIZES["cores"]
+    assert found["settings"] == json.loads(msgspec.json.encode(size))
 
 
 def test_every_estimator_is_judged_and_the_recommended_one_is_in_the_dict():

@@ -112,6 +112,7 @@ def test_sums_by_hand() -> None:
     assert "| rtmc | 0.250 0.000 | 0.500 0.500 |" in shown
     # four turns are the mean of 7.5 and 0.5
     assert "| rtmc | 0.5 | 0.5 | 0.5 | 0.5 | 0.5 | 4 | 0.5 | 0.5 | 0.5 | 0.5 |" in shown
+    assert "in pass@1, test, of 1.467 or more four times" in "".join(lines)
     assert detectable(FOUND) == pytest.approx((12.7062 + 1.3764) * (1 / 8 + 1 / 12) / 2, rel=1e-4)
 
 

@@ -54,7 +54,7 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
     from rtmc.atomic import open_atomic
     from rtmc.bench.figures import draw_training
     from rtmc.bench.paper import METHODS, SIZES, setups_of, study, work_of
-    from rtmc.bench.paper_text import detectable, table
+    from rtmc.bench.paper_text import table
     from rtmc.cli.judge import bar
 
     chosen, settings = _chosen(methods, list(METHODS)), SIZES[size]
@@ -67,6 +67,8 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
         msgspec.json.encode({"settings": settings, "setups": setups_of(chosen)})
     )
     if found is None or {key: found.get(key) for key in wanted} != wanted:
+        if found is not None:
+            click.echo(f"{path} is of other settings: running what is missing", err=True)
         with bar(work_of(settings, chosen)) as tick:
             found = study(settings, chosen, output, jobs, tick)
         encoded = msgspec.json.encode(found)
@@ -75,11 +77,6 @@ def paper(size: str, methods: str | None, seeds: int | None, jobs: int, output: 
         found = msgspec.json.decode(encoded)
     for line in table(found):
         click.echo(line)
-    smallest = detectable(found)
-    if smallest is not None:
-        click.echo(
-            f"\nFound four times out of five: differences in pass@1 of {smallest:.3f} or more."
-        )
     for drawn in draw_training(found, output):
         click.echo(f"drew {drawn}", err=True)
 
