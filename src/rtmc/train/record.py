@@ -57,9 +57,8 @@ class Record(TrainerCallback):
         steps = self._config.optimizer.steps
         if "eval_success" in line:
             return f"       held out: {line['eval_success']:.1%} solved"
-        entropy = (
-            f"{line['entropy']:.2f}" if "entropy" in line else "   –"
-        )  # of what carries signal
+        # TRL's is of what carries signal, and missing where nothing does
+        entropy = f"{line['entropy']:.2f}" if "entropy" in line else "   –"
         return (
             f"{line['step']:>4}/{steps}  success {line['success']:.2f}  signal {line['signal']:.2f}"
             f"  bonus {line['bonus']:.3f}  entropy {entropy}"
