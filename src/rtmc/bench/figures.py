@@ -102,30 +102,47 @@ def draw_learning(results: Sequence[dict[str, Any]], folder: Path) -> Iterator[P
 
 
 def draw_training(found: dict[str, Any], folder: Path) -> Iterator[Path]:
-    """Draw the success of what was trained on, step by step: means and 95 % bands over seeds."""
+    """Draw the success of what was trained on, step by step: means and 95 % bands over seeds.
+
+    Each method has a panel of its own, with GRPO behind it.
+    """
+    import numpy as np
+
+    from rtmc.bench.paper import REFERENCE
+
+    plt = _pyplot()
+    names = [name for name in found["rates"] if name != REFERENCE] or [REFERENCE]
+    size = (2.1 * len(names) + 0.6, 2.9)
+    figure, axes = plt.subplots(1, len(names), figsize=size, sharey=True, squeeze=False)
+    others = iter(("#e8963e", "#8f6bb3", "#3c9d6f"))
+    for name, ax in zip(names, axes[0], strict=True):
+        for method in dict.fromkeys((REFERENCE, name)):
+            curves = np.array([r["curve"] for r in found["results"] if r["method"] == method])
+            if not curves.size:
+                continue
+            colour = SHOWN.get(method) or next(others)
+            steps, mean, low, high = _band(curves)
+            ax.plot(steps, mean, color=colour, lw=1.4, label=method)
+            ax.fill_between(steps, low, high, color=colour, alpha=0.15, lw=0)
+        ax.set_title(name, fontsize=9)
+        ax.set_xlabel("step", fontsize=9)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        _plain(ax)
+    axes[0][0].set_ylabel("success, mean of 5 steps", fontsize=9)
+    axes[0][0].legend(fontsize=8, frameon=False, loc="lower right")
+    yield from _save(figure, plt, folder / "paper", top=1)
+
+
+def _band(curves: Any, width: int = 5) -> tuple[Any, Any, Any, Any]:
+    """Smooth the curves of several seeds; give steps, mean, and the 95 % interval of the mean."""
     import numpy as np
 
     from rtmc.bench.measures import interval
 
-    plt = _pyplot()
-    figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    others = iter(("#e8963e", "#8f6bb3", "#3c9d6f"))
-    for method in found["rates"]:
-        colour = SHOWN.get(method) or next(others)
-        curves = np.array([r["curve"] for r in found["results"] if r["method"] == method])
-        kernel = np.ones(5) / 5
-        smooth = np.array([np.convolve(one, kernel, "valid") for one in curves])
-        if not smooth.size or curves.shape[1] < len(kernel):
-            smooth = curves
-        bands = np.array([interval(smooth[:, at]) for at in range(smooth.shape[1])]).clip(0, 1)
-        steps = np.arange(smooth.shape[1]) + 1 + (curves.shape[1] - smooth.shape[1])
-        ax.plot(steps, smooth.mean(axis=0), color=colour, lw=1.4, label=method)
-        ax.fill_between(steps, bands[:, 0], bands[:, 1], color=colour, alpha=0.12, lw=0)
-    _plain(ax)
-    ax.set_xlabel("step", fontsize=9)
-    ax.set_ylabel("success of all rollouts, mean of 5 steps", fontsize=9)
-    ax.legend(fontsize=8, frameon=False)
-    yield from _save(figure, plt, folder / "paper")
+    width = min(width, curves.shape[1])
+    smooth = np.array([np.convolve(one, np.ones(width) / width, "valid") for one in curves])
+    low, high = np.array([interval(column) for column in smooth.T]).clip(0, 1).T
+    return np.arange(width, curves.shape[1] + 1), smooth.mean(axis=0), low, high
 
 
 def _plain(ax: Any) -> None:
@@ -146,8 +163,8 @@ def _legend(figure: Any, axes: Any) -> None:
     )  # fmt: skip
 
 
-def _save(figure: Any, plt: Any, path: Path) -> Iterable[Path]:
-    figure.tight_layout(rect=(0, 0, 1, 0.93))
+def _save(figure: Any, plt: Any, path: Path, top: float = 0.93) -> Iterable[Path]:
+    figure.tight_layout(rect=(0, 0, 1, top))
     written = []
     for kind in ("svg", "png"):
         out = path.with_suffix(f".{kind}")
