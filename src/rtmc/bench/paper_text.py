@@ -120,10 +120,10 @@ def detectable(found: dict[str, Any]) -> float | None:
     """Say which difference in pass@1 from GRPO such an experiment finds four times out of five.
 
     t₀.₉₇₅ + t₀.₈₀ standard errors (two-sided 5 %, power 80 %) of the mean of paired differences;
-    the standard errors' median over methods.
+    the standard errors' median over methods, each at the rate that it chose.
     """
     runs, errors = found["settings"]["budget"]["runs"], []
-    of = {m: [r for r in found["results"] if r["method"] == m] for m in found["rates"]}
+    of = {m: [r for r in found["results"] if r["method"] == m] for m in found["tuning"]}
     for m in of:
         if m != REFERENCE and REFERENCE in of and len(of[m]) > 1:
             pairs = zip(of[m], of[REFERENCE], strict=True)
