@@ -86,7 +86,7 @@ class Size(msgspec.Struct, frozen=True):
     budget: Budget = Budget()
     rates: tuple[float, ...] = (3e-5, 1e-4, 3e-4, 5e-4)
     tuning: int = 2
-    seeds: int = 8
+    seeds: int = 7
 
 
 SIZES = {

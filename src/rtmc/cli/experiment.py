@@ -24,7 +24,7 @@ def experiment() -> None:
     "  rtmc experiment paper --methods grpo,rtmc --size smoke -o try"
 )
 @click.option("--size", type=click.Choice(["smoke", "cores", "paper"]), default="cores",
-              show_default=True, help="smoke: minutes; cores: about 8 hours of two cores; paper: "
+              show_default=True, help="smoke: minutes; cores: 4 to 8 hours of two cores; paper: "
               "150 steps of 64 rollouts.")  # fmt: skip
 @click.option("--methods", metavar="NAME,…", help="grpo, grpo_step, rtmc, 'rtmc, no smoothing', "
               "chain_gae; separated by semicolons or commas.  [all]")  # fmt: skip
