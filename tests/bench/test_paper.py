@@ -196,10 +196,11 @@ def test_a_small_one_runs_stops_and_goes_on(tmp_path: Path) -> None:
     told = CliRunner().invoke(main, command)
     assert told.exit_code == 0, told.output
     assert "| rtmc | 0.0003 |" in told.output
-    assert (tmp_path / "paper.svg").exists()
+    drawn = (tmp_path / "paper.svg").read_bytes()
     assert "+0.000" not in told.output  # without GRPO there is nothing to compare with
     again = CliRunner().invoke(main, command)  # shows what is there
     assert again.stdout == told.stdout
+    assert (tmp_path / "paper.svg").read_bytes() == drawn
     path = tmp_path / "paper.json"
     old = path.read_bytes().replace(setup_of("rtmc").encode(), b"0" * 16)
     path.write_bytes(old)  # of other settings or another start: made anew, from what is finished

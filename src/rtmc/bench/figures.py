@@ -26,6 +26,7 @@ def _pyplot() -> Any:
     except ImportError as error:
         raise MissingExtraError("matplotlib", "bench") from error
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "rtmc"  # or the names inside are random
     from matplotlib import pyplot
 
     return pyplot
