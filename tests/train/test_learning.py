@@ -31,12 +31,11 @@ def solved(model: str) -> float:
 
 
 @pytest.mark.skipif(not warm_works(), reason="bubblewrap does not work here")
-@pytest.mark.parametrize("estimator", ["chain_gae"])
-def test_success_on_held_out_problems_rises(tmp_path: Path, estimator: str) -> None:
+def test_success_on_held_out_problems_rises(tmp_path: Path) -> None:
     config = load(
         "tiny",
         {
-            "task.train": SIMPLEST, "credit.estimator": estimator, "optimizer.steps": "8",
+            "task.train": SIMPLEST, "credit.estimator": "rtmc", "optimizer.steps": "8",
             "optimizer.learning_rate": "3e-4", "evaluation.problems": "1", "output.rollouts": "0",
         },
     )  # fmt: skip

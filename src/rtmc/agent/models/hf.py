@@ -1,6 +1,7 @@
 """A transformers causal LM that runs in this process, many dialogues at once, with a cache."""
 
 import importlib.util
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -153,7 +154,10 @@ class HF:
         _need("transformers")
         import torch
         import transformers
+        from transformers.utils.logging import disable_progress_bar
 
+        if not sys.stderr.isatty():
+            disable_progress_bar()
         source, files = find(name)
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
