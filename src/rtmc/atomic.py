@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,15 +25,18 @@ def open_atomic(path: str | Path) -> Generator[IO[bytes]]:
     try:
         target = path.resolve()
         special = target.exists() and not target.is_file()
-        if target.is_dir():
-            raise OutputError(f"{path} is a folder; name a file, as in -o {path / 'credit.jsonl'}")
-        beside = target if special else target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        file = beside.open("wb")
-    except OutputError:
-        raise
+        is_folder = target.is_dir()
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}; choose another -o") from error
-    try:
+    if is_folder:
+        raise OutputError(f"{path} is a folder; name a file, as in -o {path / 'credit.jsonl'}")
+    beside = target if special else target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:  # from before the file is there, so that Ctrl-C at any moment leaves none
+        try:
+            file = beside.open("wb")
+        except OSError as error:
+            reason = f"{error.strerror}; choose another -o"
+            raise OutputError(f"cannot write {path}: {reason}") from error
         with file:
             yield file
             file.flush()
@@ -41,8 +44,11 @@ def open_atomic(path: str | Path) -> Generator[IO[bytes]]:
                 os.fsync(file.fileno())
         if not special:
             beside.replace(target)
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         if not special:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):
+                beside.unlink()
