@@ -1,6 +1,7 @@
 """What a run leaves on disk, and how it finds its way back."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ pytest.importorskip("trl", reason="needs the extra train")
 from scripted_training import LIVE, config_of, rollout_of, trainer_of
 
 from rtmc.credit import credit
-from rtmc.errors import FormatError, OptionError
+from rtmc.errors import FormatError, OptionError, OutputError
 from rtmc.formats import read_groups
 from rtmc.rollouts import Group
 from rtmc.train.metrics import metrics_of
@@ -204,6 +205,15 @@ def test_killed_before_the_settings_are_written(tmp_path: Path, left: tuple[str,
         (tmp_path / name).touch()
     Store(tmp_path, config_of())
     assert (tmp_path / "config.json").exists()
+
+
+def test_settings_that_cannot_be_written_are_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / f".config.json.{os.getpid()}.tmp").mkdir()
+    with pytest.raises(OutputError, match=r"config\.json: Is a directory; choose another -o"):
+        Store(tmp_path, config_of())
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(OptionError, match="holds no run"):
+        Store(tmp_path, config_of())
 
 
 HOLDING = """

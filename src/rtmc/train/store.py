@@ -86,6 +86,8 @@ class Store:
             with open_atomic(path) as file:  # first: by it the folder is known as that of a run
                 file.write(msgspec.json.format(msgspec.json.encode(mine)) + b"\n")
             self._rollouts.mkdir(exist_ok=True)
+        except OutputError:
+            raise
         except OSError as error:
             raise OutputError(f"cannot write {folder}: {error.strerror}") from error
 
@@ -105,7 +107,7 @@ class Store:
     def _may_begin(self) -> bool:
         """Say whether the folder holds nothing but settings of a run, which a model has too."""
         path = self.folder / SETTINGS
-        if path.exists():
+        if path.is_file():
             try:
                 msgspec.convert(json_object(path, path.read_bytes()), TrainConfig)
             except (msgspec.ValidationError, OptionError):
